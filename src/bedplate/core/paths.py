@@ -1,0 +1,90 @@
+"""Where things lie: data, cache, sockets and the native libraries.
+
+Nothing else in the tree computes these. Folders are named, not made, except
+by the `make_` functions, which make them private to the user (mode 0700).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import bedplate
+from bedplate.core.errors import EnvironmentLacks, UsageError
+
+
+def data_dir(flag: str | None = None, environment: Mapping[str, str] | None = None) -> Path:
+    """The folder of everything that must be kept.
+
+    `flag` wins over `BEDPLATE_DATA_DIR`, which wins over the default:
+    `/var/lib/bedplate` under systemd's `STATE_DIRECTORY`, else
+    `~/.local/share/bedplate`.
+    """
+    env = os.environ if environment is None else environment
+    if chosen := flag or env.get("BEDPLATE_DATA_DIR"):
+        return _absolute(chosen)
+    if state := env.get("STATE_DIRECTORY"):
+        return Path(state.split(":")[0])
+    home = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(home) / "bedplate"
+
+
+def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
+    """The folder of what can be made again; safe to delete at any time."""
+    env = os.environ if environment is None else environment
+    if chosen := env.get("BEDPLATE_CACHE_DIR"):
+        return _absolute(chosen)
+    home = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "bedplate"
+
+
+def run_dir(data: Path) -> Path:
+    """Sockets, process ids and internal keys of a running platform."""
+    return data / "run"
+
+
+def make_private(folder: Path) -> Path:
+    """Make `folder` and its parents, the folder itself with mode 0700.
+
+    Raises `UsageError` when it cannot be made or is not a folder.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as cause:
+        raise UsageError(
+            f"cannot make the folder {folder}: {cause.strerror}",
+            code="core.folder",
+            remedy="choose another with --data-dir or BEDPLATE_DATA_DIR",
+        ) from cause
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"no permission to write in {folder}",
+            code="core.folder",
+            remedy="choose another with --data-dir or BEDPLATE_DATA_DIR",
+        )
+    return folder
+
+
+def native_library_dir() -> Path:
+    """The folder that holds `libbedplate_*.so`, `hal.d/` and `kernels/`.
+
+    In an installed wheel it lies beside the Python files; in an editable
+    install the Python files stay in the source tree and the libraries go to
+    site-packages. Both are entries of the package's own search path.
+
+    Raises `EnvironmentLacks` when the native part was never built.
+    """
+    for entry in bedplate.__path__:
+        candidate = Path(entry) / "lib"
+        if candidate.is_dir():
+            return candidate
+    raise EnvironmentLacks(
+        "the native libraries of Bedplate are not built",
+        code="core.native_missing",
+        remedy="run `make build`, or `pip install .`",
+    )
+
+
+def _absolute(text: str) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(text)))
