@@ -1,0 +1,66 @@
+"""`python -m bedplate.hal.spec [--check]`: write what the spec implies.
+
+With `--check` nothing is written: a file that is not what the spec implies is
+named, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from bedplate.hal.spec.header import hal_h, layout_h, loader_h
+from bedplate.hal.spec.model import Spec, load
+from bedplate.hal.spec.page import page
+from bedplate.hal.spec.python import module
+from bedplate.hal.spec.rust import rust
+from bedplate.hal.spec.stubs import stubs_c, stubs_h
+
+SPEC = "native/hal/spec.toml"
+
+
+def outputs(spec: Spec) -> dict[str, str]:
+    """Path in the tree to text, for everything that is generated."""
+    return {
+        "native/hal/include/bedplate/hal.h": hal_h(spec),
+        "native/hal/include/bedplate/hal_loader.h": loader_h(spec),
+        "native/hal/include/bedplate/hal_layout.h": layout_h(spec),
+        "native/hal/loader/stubs.h": stubs_h(spec),
+        "native/hal/loader/stubs.c": stubs_c(spec),
+        "native/hal/rust/hal.rs": rust(spec),
+        "src/bedplate/hal/abi.py": module(spec),
+        "docs/reference/hal-abi.md": page(spec),
+    }
+
+
+def stale(root: Path) -> list[str]:
+    """The generated files under `root` that differ from what its spec implies."""
+    found = []
+    for name, text in outputs(load(root / SPEC)).items():
+        path = root / name
+        if not path.exists() or path.read_text() != text:
+            found.append(name)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write, or with `--check` compare; 1 when a file is not current."""
+    parser = argparse.ArgumentParser(prog="python -m bedplate.hal.spec", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when stale")
+    parser.add_argument("--root", type=Path, default=Path.cwd(), help="the source tree")
+    options = parser.parse_args(arguments)
+    if options.check:
+        names = stale(options.root)
+        for name in names:
+            print(f"{name} is not what {SPEC} implies; run python -m bedplate.hal.spec")
+        return 1 if names else 0
+    for name, text in outputs(load(options.root / SPEC)).items():
+        path = options.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
