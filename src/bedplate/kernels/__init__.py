@@ -1,0 +1,4 @@
+"""Operators that carry their own proof: schema, reference, error bound, implementations.
+
+Import from ``bedplate.kernels.api`` only.
+"""
