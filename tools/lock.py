@@ -41,7 +41,9 @@ def resolve(arguments: list[str], requirements: str) -> Pins:
         report = Path(scratch) / "report.json"
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run"]
         command += ["--ignore-installed", "--report", str(report), "-r", str(source)]
-        outcome = subprocess.run(command + arguments, env=environment, capture_output=True)
+        outcome = subprocess.run(
+            command + arguments, env=environment, capture_output=True, check=False
+        )
         if outcome.returncode != 0:
             raise SystemExit(outcome.stderr.decode())
         found = json.loads(report.read_text())["install"]
@@ -63,7 +65,7 @@ def add_other_targets(pins: Pins) -> None:
             arguments += [*platforms, f"--target={target}"]
             for name, (version, digests) in pins.items():
                 try:
-                    digests |= resolve(arguments, f"{name}=={version}\n")[name][1]
+                    digests.update(resolve(arguments, f"{name}=={version}\n")[name][1])
                 except SystemExit:
                     print(f"  {name} {version} has no file for {python} {machine}")
 
@@ -90,7 +92,7 @@ def main(names: list[str]) -> None:
                 file.flush()
                 arguments += ["--constraint", file.name]
                 pins = resolve(arguments, (FOLDER / f"{name}.in").read_text())
-            if os.environ.get("ALLT"):
+            if name not in OPTIONAL | WITHOUT_DEPENDENCIES:
                 add_other_targets(pins)
             target.write_text(render(name, pins))
             known = target.read_text().splitlines()

@@ -1,46 +1,40 @@
 """`bedplate <verb>`: parse, run one verb, turn errors into exit codes.
 
-A verb is a module of this package with `register(subparsers)`; it sets
-`run=<function of the parsed arguments that returns the exit code>` with
-`set_defaults`. A `BedplateError` becomes one sentence on stderr and its exit
-code; a traceback is shown only with `--debug`. Modules are imported by the
-dispatcher, so a verb's heavy imports belong inside its `run`.
+A verb is a module of this package with `register(subparsers)`; it adds its
+parser with `parents=[common_flags()]` and sets `run`, a function of the
+parsed arguments that returns the exit code. A `BedplateError` becomes one
+sentence on stderr and its exit code; a traceback is shown only with
+`--debug`. Every verb's module is imported to build the parser, so what is
+slow to import belongs inside its `run`.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 import bedplate
-from bedplate.core.errors import EXIT_FAILED, EXIT_USAGE, BedplateError
-
-PRIVATE = {"main", "common"}
-
-
-def common_flags() -> argparse.ArgumentParser:
-    """The flags of every verb, to be given as `parents=[common_flags()]`."""
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--json", action="store_true", help="print JSON on stdout, for machines")
-    common.add_argument("--debug", action="store_true", help="show a traceback when a command fails")
-    common.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
-    common.add_argument("--data-dir", metavar="DIR", help="folder of everything that is kept")
-    return common
+import bedplate.cli
+from bedplate.core.errors import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, BedplateError
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line, with every verb that this package holds."""
-    top = argparse.ArgumentParser(prog="bedplate", description=(bedplate.__doc__ or "").split("\n")[0])
+    top = argparse.ArgumentParser(
+        prog="bedplate",
+        description="The whole GPU stack, on any hardware, including none.",
+        epilog="`bedplate VERB --help` explains a verb.",
+    )
     top.add_argument("--version", action="version", version=f"bedplate {bedplate.__version__}")
     verbs = top.add_subparsers(title="verbs", metavar="VERB", dest="verb")
-    package = importlib.import_module("bedplate.cli")
-    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
-        if module.name not in PRIVATE:
-            importlib.import_module(f"bedplate.cli.{module.name}").register(verbs)
+    for register in _registrations():
+        register(verbs)
     return top
 
 
@@ -52,29 +46,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         top.print_help(sys.stderr)
         return EXIT_USAGE
     try:
-        return int(parsed.run(parsed) or 0)
-    except BedplateError as error:
-        if parsed.debug:
-            traceback.print_exc()
-        print(f"bedplate {parsed.verb}: {error}", file=sys.stderr)
-        return error.exit_code
+        return int(parsed.run(parsed) or EXIT_DONE)
     except KeyboardInterrupt:
-        return 0
+        return EXIT_DONE
     except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does.
-        sys.stderr.close()
+        # The reader of our output is gone, as with `| head`; leave nothing to flush into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except Exception as error:
-        if parsed.debug:
-            traceback.print_exc()
-        print(
-            f"bedplate {parsed.verb}: internal error: {type(error).__name__}: {error}; "
-            "run it again with --debug and report what it prints",
-            file=sys.stderr,
-        )
-        return EXIT_FAILED
+        return _report(parsed, error)
 
 
 def entry() -> None:
     """The console script."""
     sys.exit(main())
+
+
+def _registrations() -> list[Any]:
+    modules = sorted(found.name for found in pkgutil.iter_modules(bedplate.cli.__path__))
+    found = [importlib.import_module(f"bedplate.cli.{name}") for name in modules]
+    return [module.register for module in found if hasattr(module, "register")]
+
+
+def _report(parsed: argparse.Namespace, error: Exception) -> int:
+    if parsed.debug:
+        traceback.print_exc()
+    if isinstance(error, BedplateError):
+        print(f"bedplate {parsed.verb}: {error}", file=sys.stderr)
+        return error.exit_code
+    text = f"{type(error).__name__}: {error}"
+    remedy = "run it again with --debug and report what it prints"
+    print(f"bedplate {parsed.verb}: internal error, {text}; {remedy}", file=sys.stderr)
+    return EXIT_FAILED

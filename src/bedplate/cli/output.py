@@ -1,0 +1,35 @@
+"""What verbs print: JSON for machines, tables for people, both on stdout.
+
+Logs and errors go to stderr, so stdout can always be piped.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on stdout; dataclasses, enums and paths are understood."""
+    encoded = msgspec.json.encode(data, enc_hook=str)
+    print(msgspec.json.format(encoded, indent=2).decode())
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
+    """A table on stdout that stays readable without colour and when piped."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    # A pipe has no width; cutting or folding cells there would lose data.
+    width = None if sys.stdout.isatty() else 10_000
+    Console(width=width, highlight=False, markup=False).print(table)
