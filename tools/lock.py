@@ -5,7 +5,8 @@
 Each `requirements/NAME.in` lists what we ask for; pip resolves it without
 installing anything, and its report gives the version and the sha256 of every
 file that it would take. The later files are resolved with the earlier ones as
-constraints, so the repository holds one version of a library. Extra hashes
+constraints, so the repository holds one version of a library; all versions
+together are written to constraints.txt, for peers.txt. Extra hashes
 for the other Python versions and processors of `TARGETS` are added where a
 release has a file for them. Local pip settings that add files of this machine
 (find-links, constraints, extra indexes) are switched off.
@@ -21,12 +22,11 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "requirements"
-ORDER = ["build", "run", "dev", "peers", "model"]
+ORDER = ["build", "run", "dev", "docs", "model"]
 WITHOUT_DEPENDENCIES = {"model"}
 # The first is the machine that the tests run on: Debian 12.
 TARGETS = [("3.11", "x86_64"), ("3.12", "x86_64"), ("3.13", "x86_64"), ("3.11", "aarch64")]
 GLIBC_MINORS = (5, 12, 17, 24, 26, 27, 28, 31, 34)
-OPTIONAL = {"peers"}
 
 Pins = dict[str, tuple[str, set[str]]]
 
@@ -80,26 +80,31 @@ def render(name: str, pins: Pins) -> str:
 
 
 def main(names: list[str]) -> None:
-    constraints = ""
+    constraints: dict[str, str] = {}
     for name in ORDER:
         target = FOLDER / f"{name}.txt"
-        if names and name not in names:
-            known = target.read_text().splitlines() if target.exists() else []
-        else:
-            arguments = ["--no-deps"] if name in WITHOUT_DEPENDENCIES else []
-            with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-                file.write(constraints)
-                file.flush()
-                arguments += ["--constraint", file.name]
-                pins = resolve(arguments, (FOLDER / f"{name}.in").read_text())
-            if name not in OPTIONAL | WITHOUT_DEPENDENCIES:
-                add_other_targets(pins)
+        if not names or name in names:
+            pins = renew(name, constraints)
             target.write_text(render(name, pins))
-            known = target.read_text().splitlines()
-            print(f"{target.name}: {len(pins)} packages")
-        if name not in OPTIONAL:
-            pinned = [line.split(" ")[0] for line in known if "==" in line]
-            constraints += "".join(f"{pin}\n" for pin in pinned)
+            print(f"{target.name}: {len(pins)} packages", flush=True)
+        for line in target.read_text().splitlines():
+            if "==" in line:
+                package, version = line.split(" ")[0].split("==")
+                constraints[package] = version
+    listed = "".join(f"{package}=={version}\n" for package, version in sorted(constraints.items()))
+    (FOLDER / "constraints.txt").write_text(f"# Made by tools/lock.py; do not edit.\n{listed}")
+
+
+def renew(name: str, constraints: dict[str, str]) -> Pins:
+    arguments = ["--no-deps"] if name in WITHOUT_DEPENDENCIES else []
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.writelines(f"{package}=={version}\n" for package, version in constraints.items())
+        file.flush()
+        arguments += ["--constraint", file.name]
+        pins = resolve(arguments, (FOLDER / f"{name}.in").read_text())
+    if name not in WITHOUT_DEPENDENCIES:
+        add_other_targets(pins)
+    return pins
 
 
 if __name__ == "__main__":

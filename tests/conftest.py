@@ -1,0 +1,34 @@
+"""What all tests share: the time budget of each system, as a report.
+
+A test never fails on a wall-clock time; a system whose tests take longer than
+the budget is shown, and its owner makes them smaller.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+BUDGET_S = 120
+
+_seconds: defaultdict[str, float] = defaultdict(float)
+_TESTS = Path(__file__).parent.name
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add each phase's time to the test's system."""
+    parts = Path(report.nodeid.partition("::")[0]).parts
+    system = parts[1] if parts[0] == _TESTS and len(parts) > 2 else "other"
+    _seconds[system] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print seconds per system; pytest's own summary line stays last."""
+    if not _seconds:
+        return
+    terminalreporter.section(f"seconds per system, budget {BUDGET_S}")
+    for system, seconds in sorted(_seconds.items(), key=lambda item: -item[1]):
+        over = "   OVER BUDGET" if seconds > BUDGET_S else ""
+        terminalreporter.write_line(f"{system:<16}{seconds:8.1f}{over}")

@@ -1,0 +1,1 @@
+"""The checks of tools/check.py, one noun a file."""

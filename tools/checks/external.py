@@ -1,0 +1,57 @@
+"""Checks that a tool of requirements/dev.txt makes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from checks.tree import files
+
+BIN = Path(sys.executable).parent
+NATIVE_SUFFIXES = (".c", ".h", ".cpp", ".hpp", ".cu", ".cuh")
+
+
+def ruff_format(root: Path, fix: bool) -> list[str]:
+    """Python is formatted."""
+    mode = [] if fix else ["--check"]
+    found = _run("ruff", "format", "--quiet", *mode)
+    names = [line.partition("-->")[2].partition(":")[0].strip() for line in found]
+    return [f"{name}: not formatted, run `make format`" for name in names if name] or found
+
+
+def ruff_lint(root: Path, fix: bool) -> list[str]:
+    """Python has no lint."""
+    return _run("ruff", "check", "--quiet", "--output-format=concise", *["--fix"][: int(fix)])
+
+
+def mypy(root: Path, fix: bool) -> list[str]:
+    """Types hold, strictly."""
+    return _run("mypy", "--no-error-summary", "--hide-error-context")
+
+
+def import_linter(root: Path, fix: bool) -> list[str]:
+    """No import climbs, and no framework is imported at run time."""
+    return _run("lint-imports", "--no-logo", "--no-cache")
+
+
+def clang_format(root: Path, fix: bool) -> list[str]:
+    """C and C++ are formatted."""
+    sources = [str(path.relative_to(root)) for path in files(root, *NATIVE_SUFFIXES)]
+    if not sources:
+        return []
+    mode = ["-i"] if fix else ["--dry-run", "--Werror"]
+    found = _run("clang-format", *mode, *sources)
+    return [line for line in found if "error:" in line or "NOT RUN" in line]
+
+
+def _run(tool: str, *arguments: str) -> list[str]:
+    """The lines that a tool printed if it failed, else none."""
+    program = BIN / tool
+    if not program.exists():
+        return [f"NOT RUN: {tool} is not installed; run `make dev`"]
+    done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return []
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return lines or [f"{tool} failed"]

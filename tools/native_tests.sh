@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs the tests that the native libraries registered with CTest, if any.
+set -euo pipefail
+build=build/Release
+if [ ! -f "$build/CTestTestfile.cmake" ]; then
+  echo "native tests: none registered"
+  exit 0
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ctest --test-dir "$build" --output-on-failure >"$log" 2>&1; then
+  # CTest says "No tests were found" on stderr and still exits 0.
+  grep -E 'tests passed|No tests were found' "$log" | sed 's/^/native tests: /' | head -1
+else
+  cat "$log"
+  exit 1
+fi
