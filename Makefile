@@ -52,9 +52,8 @@ soak: dev build peers $(STAMPS)/model ## the long tests, live against the peers
 device: dev build ## tests and benchmarks that need an accelerator; NOT RUN without one
 	@$(PY) tools/device.py
 
-docs: $(STAMPS)/docs ## the documentation site, in site/, warnings as errors
-	@$(PY) -m mkdocs build --strict --quiet
-	@echo "site/index.html"
+docs: dev ## the documentation site, in site/, warnings as errors
+	@$(PY) tools/docs.py
 
 fresh: ## both README commands in a minimal Debian 12 root (root only)
 	@tests/fresh/run.sh
@@ -86,11 +85,6 @@ $(STAMPS)/run: requirements/build.txt requirements/run.txt | $(STAMPS)/venv
 $(STAMPS)/dev: requirements/dev.txt $(STAMPS)/run
 	@echo "installing the pinned test packages" >&2
 	@$(PINNED) -r requirements/dev.txt
-	@touch $@
-
-$(STAMPS)/docs: requirements/docs.txt $(STAMPS)/run
-	@echo "installing the pinned documentation packages" >&2
-	@$(PINNED) -r requirements/docs.txt
 	@touch $@
 
 $(STAMPS)/model: requirements/model.txt $(STAMPS)/run

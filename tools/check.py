@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from checks import external, generated, imports, leaks, lengths, results
+from checks import documentation, external, generated, imports, leaks, lengths, results
 
 ROOT = Path(__file__).resolve().parent.parent
 Check = Callable[[Path, bool], list[str]]
@@ -33,6 +33,7 @@ CHECKS: dict[str, Check] = {
     "clang-format": external.clang_format,
     "generated": generated.current,
     "leaks": leaks.no_machine_facts,
+    "docs": documentation.site,
     "results": results.stale_numbers,
 }
 

@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "requirements"
-ORDER = ["build", "run", "dev", "docs", "model"]
+ORDER = ["build", "run", "dev", "model"]
 WITHOUT_DEPENDENCIES = {"model"}
 # The first is the machine that the tests run on: Debian 12.
 TARGETS = [("3.11", "x86_64"), ("3.12", "x86_64"), ("3.13", "x86_64"), ("3.11", "aarch64")]

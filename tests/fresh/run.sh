@@ -38,9 +38,9 @@ inmates() {
 clean_up() {
   local pid mount
   for pid in $(inmates); do kill -9 "$pid" 2>/dev/null || true; done
-  for mount in dev/shm dev/pts dev proc; do
+  for mount in dev proc; do
     if mountpoint -q "$root/$mount"; then
-      umount "$root/$mount" || umount -l "$root/$mount"
+      umount -R "$root/$mount" || umount -R -l "$root/$mount"
     fi
   done
   if [ -z "${FRESH_KEEP:-}" ] && ! grep -q " $root/" /proc/mounts; then
@@ -79,7 +79,8 @@ build_root() {
   cp /etc/apt/apt.conf.d/*proxy* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
   python3 -m pip config list 2>/dev/null |
     grep -E '\.(cert|index-url|proxy|timeout|default-timeout)=' |
-    sed -E "s/^[^.]*\.([a-z-]+)='(.*)'$/\1 = \2/; 1i [global]" >"$root/etc/pip.conf"
+    sed -E "s/^[^.]*\.([a-z-]+)='(.*)'$/\1 = \2/" | sort -u -t= -k1,1 |
+    sed '1i [global]' >"$root/etc/pip.conf"
 }
 
 # Runs a command in the root with a bare environment, or with the network cut.
@@ -108,7 +109,7 @@ step() {
   fi
 }
 
-clean_up
+FRESH_KEEP='' clean_up
 build_root
 git clone --quiet --no-hardlinks "$tree" "$root/srv/bedplate"
 for name in $steps; do
