@@ -47,7 +47,7 @@ bench: build peers $(STAMPS)/model ## run us beside the peers; SYSTEM=name for o
 	@$(PY) benchmarks/run.py $(SYSTEM)
 
 soak: dev build peers $(STAMPS)/model ## the long tests, live against the peers
-	@$(PY) -m pytest -m soak --timeout=3600
+	@$(PY) -m pytest -m soak --hypothesis-profile=soak --timeout=3600 -o faulthandler_timeout=0
 
 device: dev build ## tests and benchmarks that need an accelerator; NOT RUN without one
 	@$(PY) tools/device.py
@@ -71,6 +71,8 @@ peers: $(STAMPS)/peers
 $(STAMPS)/system: tools/need.sh
 	@tools/need.sh gcc=gcc g++=g++ cmake=cmake ninja=ninja-build git=git $(PYTHON)=python3
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || tools/need.sh python3-venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is older than 3.11; give a newer one with make PYTHON=..." >&2; exit 3; }
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/venv: $(STAMPS)/system

@@ -1,7 +1,9 @@
-"""What all tests share: the time budget of each system, as a report.
+"""What all tests share: the time budget of each system, and Hypothesis.
 
 A test never fails on a wall-clock time; a system whose tests take longer than
-the budget is shown, and its owner makes them smaller.
+the budget is shown, and its owner makes them smaller. Property tests draw the
+same examples on every run, so a failure is never gone the next time; `make
+soak` draws new ones.
 """
 
 from __future__ import annotations
@@ -9,7 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("soak", deadline=None, max_examples=2000, print_blob=True)
+hypothesis.settings.load_profile("house")
 
 BUDGET_S = 120
 
