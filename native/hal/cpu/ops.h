@@ -16,9 +16,9 @@
 #ifndef BEDPLATE_HAL_CPU_OPS_H
 #define BEDPLATE_HAL_CPU_OPS_H
 
+#include "../error.h"
 #include "bedplate/hal.h"
 #include "bedplate/hal_native.h"
-#include "error.h"
 
 typedef struct bp_cpu_tensor {
     /* Null while planning, and when absent. */

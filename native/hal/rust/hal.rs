@@ -629,7 +629,7 @@ pub struct BpQueue {
     pub submit: Option<unsafe extern "C" fn(u64, u64, *const BpBatch) -> i32>,
     /// starts what was submitted; does not wait
     pub flush: Option<unsafe extern "C" fn(u64, u64) -> i32>,
-    /// cancels what has not started, waits for the rest
+    /// cancels what waits or has more commands to run, waits for the command that runs
     pub destroy: Option<unsafe extern "C" fn(u64, u64) -> i32>,
     pub reserved: [u64; 4],
 }

@@ -236,6 +236,22 @@ OP_ATTRIBUTES: dict[str, str] = {
     "convert": "bp_convert_attributes",
 }
 
+OP_TENSORS: dict[str, str] = {
+    "matmul": "a b bias? residual? count? out!",
+    "quantized_matmul": "a w bias? residual? count? out!",
+    "rmsnorm": "x weight count? out!",
+    "rope": "x! positions inverse_frequency count?",
+    "paged_attention": "q k_cache v_cache block_table query_start context_length sequence_count? out!",
+    "softmax": "x count? out!",
+    "silu_mul": "gate_up count? out!",
+    "embedding": "table ids count? out!",
+    "sample": "logits rows count? tokens! logprob?!",
+    "kv_write": "k v slots count? k_cache! v_cache!",
+    "block_copy": "pairs count? k_cache! v_cache!",
+    "reduce": "x count? out!",
+    "convert": "x count? out!",
+}
+
 LAYOUT: dict[str, tuple[int, dict[str, int]]] = {
     "bp_head": (8, {"struct_version": 0, "struct_size": 4}),
     "bp_text": (16, {"data": 0, "length": 8}),

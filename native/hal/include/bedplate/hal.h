@@ -503,7 +503,7 @@ typedef struct bp_queue {
     int32_t (*submit)(uint64_t device, uint64_t queue, const bp_batch *batch);
     /* starts what was submitted; does not wait */
     int32_t (*flush)(uint64_t device, uint64_t queue);
-    /* cancels what has not started, waits for the rest */
+    /* cancels what waits or has more commands to run, waits for the command that runs */
     int32_t (*destroy)(uint64_t device, uint64_t queue);
     uint64_t reserved[4];
 } bp_queue;

@@ -104,6 +104,7 @@ class Struct:
     frozen: bool = False
     scope: str = "backend"
     op: str | None = None
+    tensors: str = ""
     key: str | None = None
     needed: bool = False
     extension: str | None = None

@@ -43,6 +43,11 @@ def page(spec: Spec) -> str:
                 note += " Every backend has it." if kind.needed else ""
                 note += f' Reached by `ext("{kind.extension}")`.' if kind.extension else ""
                 lines += [f"### {kind.name}", "", f"{kind.doc}{note}", ""]
+                if kind.op:
+                    lines += [
+                        f"Tensors in order (`?` may be absent, `!` is written): `{kind.tensors}`.",
+                        "",
+                    ]
                 lines += [f"Size {known[kind.name].size}.", ""]
                 lines += ["| offset | field | meaning |", "|---|---|---|"]
                 for field in kind.fields:

@@ -37,6 +37,9 @@ def module(spec: Spec) -> str:
     lines.append("OP_ATTRIBUTES: dict[str, str] = {")
     lines += [f'    "{struct.op}": "{struct.name}",' for struct in spec.structs if struct.op]
     lines += ["}", ""]
+    lines.append("OP_TENSORS: dict[str, str] = {")
+    lines += [f'    "{struct.op}": "{struct.tensors}",' for struct in spec.structs if struct.op]
+    lines += ["}", ""]
     lines.append("LAYOUT: dict[str, tuple[int, dict[str, int]]] = {")
     for name, layout in layouts(spec).items():
         offsets = ", ".join(f'"{field}": {offset}' for field, offset in layout.offsets.items())

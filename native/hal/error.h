@@ -4,8 +4,8 @@
  * Contract: a function that fails leaves exactly one sentence, without a full stop, with the
  * offending value in it, and returns the status that bp_fail returned.
  */
-#ifndef BEDPLATE_HAL_CPU_ERROR_H
-#define BEDPLATE_HAL_CPU_ERROR_H
+#ifndef BEDPLATE_HAL_ERROR_H
+#define BEDPLATE_HAL_ERROR_H
 
 #include "bedplate/hal.h"
 
@@ -18,6 +18,9 @@ int32_t bp_fail(int32_t status, const char *format, ...) __attribute__((format(p
 
 /* This thread's text, terminated. */
 const char *bp_error_text(void);
+
+/* Forget it. */
+void bp_error_clear(void);
 
 /* Copy it out as core.last_error promises. */
 int32_t bp_error_copy(char *buffer, uint64_t capacity, uint64_t *length);

@@ -1,0 +1,93 @@
+/* The table of handles: chunks of slots that grow and never move. */
+#include "object.h"
+
+#include "../error.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define CHUNK_SLOTS 1024u
+#define CHUNKS      4096u
+
+typedef struct slot {
+    _Atomic uint32_t generation;
+    uint32_t next_free;
+    _Atomic(bp_object *) object;
+} slot;
+
+static _Atomic(slot *) chunks[CHUNKS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Slot numbers start at 1; 0 ends the free list. */
+static uint32_t used, first_free;
+
+static const char *const NAMES[] = {"free",     "device", "memory", "queue",
+                                    "timeline", "module", "kernel", "plan"};
+
+static slot *slot_at(uint32_t number) {
+    slot *chunk = atomic_load_explicit(&chunks[number / CHUNK_SLOTS], memory_order_acquire);
+    return chunk ? &chunk[number % CHUNK_SLOTS] : NULL;
+}
+
+/* A free slot's number, or 0. Holds the lock. */
+static uint32_t take(void) {
+    if (first_free) {
+        uint32_t number = first_free;
+        first_free = slot_at(number)->next_free;
+        return number;
+    }
+    uint32_t number = used + 1;
+    if (number >= CHUNKS * CHUNK_SLOTS)
+        return 0;
+    if (!slot_at(number)) {
+        slot *chunk = calloc(CHUNK_SLOTS, sizeof(*chunk));
+        if (!chunk)
+            return 0;
+        atomic_store_explicit(&chunks[number / CHUNK_SLOTS], chunk, memory_order_release);
+    }
+    used = number;
+    return number;
+}
+
+int32_t bp_object_publish(bp_object *object, bp_kind kind, void *owner) {
+    pthread_mutex_lock(&lock);
+    uint32_t number = take();
+    pthread_mutex_unlock(&lock);
+    if (!number)
+        return bp_fail(BP_OUT_OF_MEMORY, "no handle is left for another %s", NAMES[kind]);
+    slot *place = slot_at(number);
+    uint32_t generation = atomic_load_explicit(&place->generation, memory_order_relaxed) + 1;
+    if (generation == 0)
+        generation = 1;
+    object->kind = kind;
+    object->owner = owner;
+    object->handle = (uint64_t)generation << 32 | number;
+    atomic_store_explicit(&place->object, object, memory_order_relaxed);
+    atomic_store_explicit(&place->generation, generation, memory_order_release);
+    return BP_OK;
+}
+
+void bp_object_withdraw(bp_object *object) {
+    uint32_t number = (uint32_t)object->handle;
+    slot *place = slot_at(number);
+    pthread_mutex_lock(&lock);
+    atomic_fetch_add_explicit(&place->generation, 1, memory_order_acq_rel);
+    atomic_store_explicit(&place->object, NULL, memory_order_release);
+    place->next_free = first_free;
+    first_free = number;
+    pthread_mutex_unlock(&lock);
+}
+
+void *bp_object_find(uint64_t handle, bp_kind kind, const void *owner) {
+    uint32_t number = (uint32_t)handle, generation = (uint32_t)(handle >> 32);
+    slot *place = number && number < CHUNKS * CHUNK_SLOTS ? slot_at(number) : NULL;
+    if (place && generation &&
+        atomic_load_explicit(&place->generation, memory_order_acquire) == generation) {
+        bp_object *object = atomic_load_explicit(&place->object, memory_order_acquire);
+        if (object && object->kind == kind && object->owner == owner)
+            return object;
+    }
+    bp_fail(BP_INVALID_ARGUMENT, "0x%llx is not a live handle of a %s%s",
+            (unsigned long long)handle, NAMES[kind], owner ? " of this device" : "");
+    return NULL;
+}

@@ -1,0 +1,45 @@
+/*
+ * Handles: generation in the high 32 bits, slot in the low ones; 0 is never valid.
+ *
+ * A slot is never freed, so looking a handle up takes no lock: a stale one meets another generation
+ * and is refused. What keeps the object alive after the look-up is the device's lock, or the rule
+ * of retire.h for work in flight.
+ */
+#ifndef BEDPLATE_HAL_CPU_OBJECT_H
+#define BEDPLATE_HAL_CPU_OBJECT_H
+
+#include "bedplate/hal.h"
+
+typedef enum bp_kind {
+    BP_KIND_FREE,
+    BP_KIND_DEVICE,
+    BP_KIND_MEMORY,
+    BP_KIND_QUEUE,
+    BP_KIND_TIMELINE,
+    BP_KIND_MODULE,
+    BP_KIND_KERNEL,
+    BP_KIND_PLAN,
+} bp_kind;
+
+/* First member of everything that has a handle. */
+typedef struct bp_object {
+    bp_kind kind;
+    uint64_t handle;
+    /* The device it belongs to; null for a device. */
+    void *owner;
+    /* The device's list of objects, then its list of retired ones. */
+    struct bp_object *next, *previous;
+    /* Ticket at the time of release; retire.h. */
+    uint64_t stamp;
+} bp_object;
+
+/* Gives `object` a handle. BP_OUT_OF_MEMORY when slots ran out. */
+int32_t bp_object_publish(bp_object *object, bp_kind kind, void *owner);
+
+/* Makes its handle stale; the object stays. */
+void bp_object_withdraw(bp_object *object);
+
+/* The live object of that kind and owner, or null with a sentence in last_error. */
+void *bp_object_find(uint64_t handle, bp_kind kind, const void *owner);
+
+#endif

@@ -1,0 +1,239 @@
+/* Queues and their executor threads; see queue.h. */
+#include "queue.h"
+
+#include "../adopt.h"
+#include "futex.h"
+#include "retire.h"
+#include "thread.h"
+
+#include <stdlib.h>
+
+/* How long an executor looks for the next batch before it sleeps: a caller that submits step after
+ * step without waiting is met awake. */
+#define SPIN_NS 20000ull
+
+uint64_t bp_queue_oldest(bp_device *device) {
+    uint64_t oldest = UINT64_MAX;
+    for (const bp_object *object = device->objects; object; object = object->next) {
+        if (object->kind != BP_KIND_QUEUE)
+            continue;
+        const bp_queue_object *queue = (const bp_queue_object *)object;
+        if (queue->oldest < oldest)
+            oldest = queue->oldest;
+    }
+    return oldest;
+}
+
+static bp_work *pop(bp_queue_object *queue) {
+    pthread_mutex_lock(&queue->lock);
+    bp_work *work = queue->first;
+    if (work) {
+        queue->first = work->next;
+        if (!queue->first)
+            queue->last = NULL;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return work;
+}
+
+/* The batch is over: others may now free what it knew. */
+static void finish(bp_device *device, bp_queue_object *queue, bp_work *work) {
+    pthread_mutex_lock(&device->lock);
+    pthread_mutex_lock(&queue->lock);
+    queue->oldest = queue->first ? queue->first->ticket : UINT64_MAX;
+    bp_work *extra = work;
+    if (!queue->spare || queue->spare->capacity < work->capacity) {
+        extra = queue->spare;
+        queue->spare = work;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    if (device->retired)
+        bp_retire_sweep(device);
+    pthread_mutex_unlock(&device->lock);
+    free(extra);
+}
+
+/* Until something was posted after `seen` or the queue ends. */
+static void rest(bp_queue_object *queue, uint32_t seen) {
+    uint64_t until = bp_now_ns() + SPIN_NS;
+    for (uint32_t turn = 1; atomic_load_explicit(&queue->posted, memory_order_acquire) == seen;
+         turn++) {
+        bp_pause();
+        if (turn % 64 == 0 && bp_now_ns() >= until)
+            break;
+    }
+    atomic_store_explicit(&queue->sleeping, 1, memory_order_seq_cst);
+    while (atomic_load_explicit(&queue->posted, memory_order_seq_cst) == seen)
+        bp_futex_wait(&queue->posted, seen, UINT64_MAX);
+    atomic_store_explicit(&queue->sleeping, 0, memory_order_relaxed);
+}
+
+static void *serve(void *argument) {
+    bp_queue_object *queue = argument;
+    bp_device *device = queue->object.owner;
+    for (;;) {
+        uint32_t seen = atomic_load_explicit(&queue->posted, memory_order_acquire);
+        bp_work *work = pop(queue);
+        if (work) {
+            bp_work_execute(device, queue, work);
+            finish(device, queue, work);
+        } else if (atomic_load_explicit(&queue->cancel, memory_order_acquire)) {
+            return NULL;
+        } else {
+            rest(queue, seen);
+        }
+    }
+}
+
+static void post(bp_queue_object *queue) {
+    atomic_fetch_add_explicit(&queue->posted, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&queue->sleeping, memory_order_seq_cst))
+        bp_futex_wake(&queue->posted, 1);
+}
+
+void bp_queue_stop(bp_queue_object *queue) {
+    atomic_store_explicit(&queue->cancel, 1, memory_order_seq_cst);
+    post(queue);
+    pthread_join(queue->thread, NULL);
+}
+
+void bp_queue_free(bp_queue_object *queue) {
+    const bp_device *device = queue->object.owner;
+    for (uint32_t i = 0; queue->shared && i < device->threads; i++)
+        free(queue->shared[i].data);
+    free(queue->shared);
+    free(queue->spare);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
+
+static int32_t start(bp_device *device, uint64_t *out) {
+    bp_queue_object *queue = calloc(1, sizeof(*queue));
+    if (!queue)
+        return bp_fail(BP_OUT_OF_MEMORY, "no host memory for a queue");
+    queue->oldest = UINT64_MAX;
+    queue->object.owner = device;
+    pthread_mutex_init(&queue->lock, NULL);
+    queue->shared = calloc(device->threads, sizeof(*queue->shared));
+    if (!queue->shared || bp_thread_start(&queue->thread, "bp-cpu-queue", serve, queue)) {
+        bp_queue_free(queue);
+        return bp_fail(BP_OUT_OF_MEMORY, "the system has no thread for another queue");
+    }
+    pthread_mutex_lock(&device->lock);
+    int32_t status = bp_device_add(device, &queue->object, BP_KIND_QUEUE);
+    if (status == BP_OK)
+        *out = queue->object.handle;
+    pthread_mutex_unlock(&device->lock);
+    if (status) {
+        bp_queue_stop(queue);
+        bp_queue_free(queue);
+    }
+    return status;
+}
+
+static int32_t create(uint64_t handle, const bp_queue_info *given, uint64_t *out) {
+    bp_queue_info info;
+    int32_t status = BP_ADOPT(given, &info, "queue info");
+    if (status == BP_OK && info.flags)
+        status = bp_fail(BP_INVALID_ARGUMENT, "queue flags 0x%x are unknown", info.flags);
+    if (status == BP_OK && !out)
+        status = bp_fail(BP_INVALID_ARGUMENT, "queue.create got no place for its result");
+    if (status)
+        return status;
+    bp_device *device = bp_device_enter(handle);
+    if (!device)
+        return BP_INVALID_ARGUMENT;
+    status = bp_device_alive(device);
+    if (status == BP_OK)
+        status = start(device, out);
+    bp_device_leave(device);
+    return status;
+}
+
+/* Compiles and appends. Holds the device's lock, which makes order and tickets agree. */
+static int32_t submit_locked(bp_device *device, bp_queue_object *queue, const bp_batch *batch) {
+    int32_t status = BP_OK;
+    pthread_mutex_lock(&queue->lock);
+    bp_work *spare = queue->spare;
+    queue->spare = NULL;
+    pthread_mutex_unlock(&queue->lock);
+    bp_work *work = bp_work_compile(device, batch, &spare, &status);
+    if (work)
+        work->ticket = ++device->tickets;
+    pthread_mutex_lock(&queue->lock);
+    if (spare && !queue->spare) {
+        queue->spare = spare;
+        spare = NULL;
+    }
+    if (work) {
+        if (queue->last)
+            queue->last->next = work;
+        else
+            queue->first = work;
+        queue->last = work;
+        if (queue->oldest == UINT64_MAX)
+            queue->oldest = work->ticket;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    free(spare);
+    if (work)
+        post(queue);
+    return status;
+}
+
+static int32_t submit(uint64_t handle, uint64_t queue_handle, const bp_batch *batch) {
+    bp_device *device = bp_device_enter(handle);
+    if (!device)
+        return BP_INVALID_ARGUMENT;
+    int32_t status = bp_device_alive(device);
+    if (status == BP_OK) {
+        pthread_mutex_lock(&device->lock);
+        bp_queue_object *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
+        status = queue ? submit_locked(device, queue, batch) : BP_INVALID_ARGUMENT;
+        pthread_mutex_unlock(&device->lock);
+    }
+    bp_device_leave(device);
+    return status;
+}
+
+static int32_t flush(uint64_t handle, uint64_t queue_handle) {
+    bp_device *device = bp_device_enter(handle);
+    if (!device)
+        return BP_INVALID_ARGUMENT;
+    pthread_mutex_lock(&device->lock);
+    /* Submitted work is already running or waiting its turn. */
+    const void *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
+    pthread_mutex_unlock(&device->lock);
+    bp_device_leave(device);
+    return queue ? BP_OK : BP_INVALID_ARGUMENT;
+}
+
+static int32_t destroy(uint64_t handle, uint64_t queue_handle) {
+    bp_device *device = bp_device_enter(handle);
+    if (!device)
+        return BP_INVALID_ARGUMENT;
+    pthread_mutex_lock(&device->lock);
+    bp_queue_object *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
+    if (queue)
+        bp_object_withdraw(&queue->object);
+    pthread_mutex_unlock(&device->lock);
+    if (queue) {
+        /* It stays on the list until its thread ended, so that its batches still count. */
+        bp_queue_stop(queue);
+        pthread_mutex_lock(&device->lock);
+        bp_device_remove(device, &queue->object);
+        bp_retire_sweep(device);
+        pthread_mutex_unlock(&device->lock);
+        bp_queue_free(queue);
+    }
+    bp_device_leave(device);
+    return queue ? BP_OK : BP_INVALID_ARGUMENT;
+}
+
+const bp_queue bp_queue_table = {
+    .head = {1, sizeof(bp_queue)},
+    .create = create,
+    .submit = submit,
+    .flush = flush,
+    .destroy = destroy,
+};

@@ -1,0 +1,37 @@
+/*
+ * bedplate_hal_probe PATH: the first query of a file, in a process of its own.
+ *
+ * Prints `key=value` lines and exits with 0, or prints the reason and exits with 1. A library that
+ * crashes or hangs takes this process with it and not the host, which reads the signal or kills it
+ * at its deadline. No device is opened.
+ */
+#include "../error.h"
+#include "bedplate/hal_loader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int refuse(const bp_api *api) {
+    char text[BP_ERROR_BYTES] = "";
+    bp_hal_last_error(text, sizeof(text), NULL);
+    if (api && !text[0])
+        api->core->last_error(text, sizeof(text), NULL);
+    printf("reason=%s\n", text);
+    return 1;
+}
+
+int main(int count, char **words) {
+    if (count != 2) {
+        fprintf(stderr, "usage: bedplate_hal_probe PATH\n");
+        return 2;
+    }
+    bp_load_options options = {.head = {1, sizeof(options)}, .path = {words[1], strlen(words[1])}};
+    const bp_api *api = NULL;
+    if (bp_hal_load(&options, &api))
+        return refuse(NULL);
+    uint32_t devices = 0;
+    if (api->core->enumerate(&devices))
+        return refuse(api);
+    printf("major=%u\nminor=%u\ndevices=%u\n", api->major, api->minor, devices);
+    return 0;
+}

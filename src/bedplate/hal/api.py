@@ -1,0 +1,86 @@
+"""What others may use of the HAL.
+
+    with open_device("cpu") as device, device.queue() as queue:
+        x = device.upload(np.ones((2, 3), "f4"))
+        y = device.empty((2, 3), DType.BF16)
+        queue.op("convert", [x], [y])
+        print(queue.download(y))
+
+Backends, devices and files are chosen by name only; see `bedplate hal list`.
+"""
+
+from bedplate.hal.batch import F32, I32, I64, U32, U64, Argument, Batch, Place, Scalar
+from bedplate.hal.buffer import Buffer, Range, Tensor
+from bedplate.hal.device import Device, DeviceInfo
+from bedplate.hal.doctor import Finding, ListedBackend, examine, listing
+from bedplate.hal.dtype import DType, as_dtype
+from bedplate.hal.errors import (
+    BackendMissing,
+    BackendRefused,
+    DeadlineExceeded,
+    DeviceError,
+    DeviceLost,
+    HalError,
+    InvalidArgument,
+    ManifestInvalid,
+    NotFound,
+    OutOfDeviceMemory,
+    Unavailable,
+    Unsupported,
+    VersionConflict,
+    WorkCancelled,
+)
+from bedplate.hal.module import Kernel, Module
+from bedplate.hal.open import open_device, parse_spec
+from bedplate.hal.ops import OpPlan, TensorRole, op_names, op_tensors, pack_attributes
+from bedplate.hal.queue import Queue
+from bedplate.hal.timeline import Fence, Timeline
+
+__all__ = [
+    "F32",
+    "I32",
+    "I64",
+    "U32",
+    "U64",
+    "Argument",
+    "BackendMissing",
+    "BackendRefused",
+    "Batch",
+    "Buffer",
+    "DType",
+    "DeadlineExceeded",
+    "Device",
+    "DeviceError",
+    "DeviceInfo",
+    "DeviceLost",
+    "Fence",
+    "Finding",
+    "HalError",
+    "InvalidArgument",
+    "Kernel",
+    "ListedBackend",
+    "ManifestInvalid",
+    "Module",
+    "NotFound",
+    "OpPlan",
+    "OutOfDeviceMemory",
+    "Place",
+    "Queue",
+    "Range",
+    "Scalar",
+    "Tensor",
+    "TensorRole",
+    "Timeline",
+    "Unavailable",
+    "Unsupported",
+    "VersionConflict",
+    "WorkCancelled",
+    "as_dtype",
+    "examine",
+    "listing",
+    "op_names",
+    "op_tensors",
+    "open_device",
+    "pack_attributes",
+    "parse_spec",
+]

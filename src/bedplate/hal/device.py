@@ -1,0 +1,228 @@
+"""An open device: what everything else hangs from.
+
+Closing gives back all that was made on it, whatever Python still holds; only
+numpy views keep the memory, and then the native close happens when the last
+of them goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from bedplate.hal import abi
+from bedplate.hal.buffer import Buffer, Tensor
+from bedplate.hal.dtype import DType, as_dtype
+from bedplate.hal.errors import DeviceLost, InvalidArgument, Unsupported
+from bedplate.hal.loader import Backend
+from bedplate.hal.module import Module
+from bedplate.hal.native import failure, ffi, new, read_text
+from bedplate.hal.ops import OpPlan
+from bedplate.hal.queue import Queue
+from bedplate.hal.timeline import Timeline
+
+_CAPABILITY = {
+    number: name.removeprefix("BP_CAP_").lower() for number, name in abi.CAPABILITY_NAMES.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """Facts about a device, known without opening it.
+
+    `claims` is what the backend says it can do, `capabilities` the part that
+    may be relied on; `limits` holds the numbers of capabilities that have one.
+    """
+
+    backend: str
+    index: int
+    name: str
+    driver: str
+    memory_bytes: int
+    claims: frozenset[str]
+    capabilities: frozenset[str]
+    limits: Mapping[str, int]
+    properties: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        """`<backend>:<index>`."""
+        return f"{self.backend}:{self.index}"
+
+
+def read_claims(backend: Backend, index: int) -> dict[str, int]:
+    """Capability name to value, as the backend claims them; unknown numbers as `cap_<n>`."""
+    count = ffi.new("uint32_t *")
+    room = 64
+    while True:
+        array = ffi.new("bp_capability[]", room)
+        backend.check(backend.api.core.capabilities(index, array, room, count))
+        if count[0] <= room:
+            break
+        room = count[0]
+    found = [array[i] for i in range(count[0])]
+    return {_CAPABILITY.get(item.id, f"cap_{item.id}"): int(item.value) for item in found}
+
+
+def read_info(backend: Backend, index: int, trusted: frozenset[str] | None = None) -> DeviceInfo:
+    """Ask a backend about a device. `trusted` limits the claims; None takes all."""
+    facts = new("bp_device_properties")
+    backend.check(backend.api.core.properties(index, facts))
+    claims = read_claims(backend, index)
+    names = frozenset(claims)
+    pairs = [facts.properties[i] for i in range(facts.property_count)]
+    return DeviceInfo(
+        backend=backend.name,
+        index=index,
+        name=read_text(facts.name),
+        driver=read_text(facts.driver),
+        memory_bytes=int(facts.memory_bytes),
+        claims=names,
+        capabilities=names if trusted is None else names & trusted,
+        limits={name: value for name, value in claims.items() if value != 1},
+        properties={read_text(pair.key): read_text(pair.value) for pair in pairs},
+    )
+
+
+class Device:
+    """An open device; use `open_device`, best as a context."""
+
+    def __init__(self, backend: Backend, info: DeviceInfo) -> None:
+        self.backend = backend
+        self.info = info
+        self.api = backend.api
+        out = ffi.new("uint64_t *")
+        backend.check(self.api.core.open(info.index, out))
+        self.handle = int(out[0])
+        self.closed = False
+        self.lost = False
+        self._pins = 0
+
+    @property
+    def id(self) -> str:
+        """`<backend>:<index>`."""
+        return self.info.id
+
+    @property
+    def ops(self) -> Any:
+        """The complete table `bp.ops.1`; Unsupported unless `ops` may be relied on."""
+        if "ops" not in self.info.capabilities:
+            raise Unsupported(
+                f"{self.id} has no certified ops",
+                remedy=f"run `bedplate hal conform {self.info.backend}`",
+            )
+        return self.backend.ops
+
+    def check(self, status: int, *, asynchronous: bool = False) -> None:
+        """Raise the typed error of a negative status of this thread's last call."""
+        if status == abi.BP_OK:
+            return
+        if self.closed:
+            raise InvalidArgument(f"the device {self.id} is closed")
+        error = failure(self.api, status, asynchronous=asynchronous)
+        self.lost = self.lost or isinstance(error, DeviceLost)
+        raise error
+
+    def create(self, table: str, argument: Any) -> int:
+        """A new handle from `create` of a table."""
+        out = ffi.new("uint64_t *")
+        self.check(getattr(self.api, table).create(self.handle, argument, out))
+        return int(out[0])
+
+    def allocate(self, bytes: int, *, alignment: int = 64) -> Buffer:
+        """Memory with undefined content. Raises InvalidArgument, OutOfDeviceMemory."""
+        if not 0 < bytes < 1 << 63:
+            raise InvalidArgument(f"a buffer of {bytes} bytes", remedy="ask for at least 1")
+        handle = self.create("mem", new("bp_memory_info", bytes=bytes, alignment=alignment))
+        host = 0
+        if "host_visible" in self.info.capabilities:
+            info = new("bp_memory_info")
+            self.check(self.api.mem.describe(self.handle, handle, info))
+            host = int(ffi.cast("uintptr_t", info.host))
+        return Buffer(self, handle, bytes, host)
+
+    def empty(self, shape: Sequence[int], dtype: DType | DTypeLike) -> Tensor:
+        """A dense tensor with undefined content, in a buffer of its own."""
+        kind = as_dtype(dtype)
+        if any(size < 0 for size in shape):
+            raise InvalidArgument(f"the shape {list(shape)} has a negative size")
+        elements = int(np.prod([int(size) for size in shape], dtype=object))
+        return Tensor(self.allocate(max(kind.row_bytes(elements), 1)), 0, shape, kind)
+
+    def upload(self, array: NDArray[Any]) -> Tensor:
+        """A dense tensor with the array's elements; waits."""
+        dense = np.ascontiguousarray(array)
+        tensor = self.empty(array.shape, array.dtype)
+        self.write(tensor, dense)
+        return tensor
+
+    def write(self, tensor: Tensor, array: NDArray[Any]) -> None:
+        """Put an array's elements into a tensor of the same shape; waits.
+
+        For bf16 and blocks the array holds bits, as `DType.storage` says.
+        """
+        if 0 not in tensor.shape:
+            tensor.view()[...] = array
+
+    def download(self, tensor: Tensor) -> NDArray[Any]:
+        """A copy of a tensor's elements as they are now; see `Queue.download`."""
+        if 0 in tensor.shape:
+            return np.empty(tensor.shape, tensor.dtype.storage)
+        return np.array(tensor.view())
+
+    def load_native_module(self, path: str | Path) -> Module:
+        """Load a shared object of kernels; see `Module`."""
+        return Module(self, Path(path))
+
+    def queue(self) -> Queue:
+        """A new queue."""
+        return Queue(self)
+
+    def timeline(self, initial: int = 0) -> Timeline:
+        """A new timeline."""
+        return Timeline(self, initial)
+
+    def plan_op(
+        self, name: str, tensors: Sequence[Tensor | None], attributes: bytes = b""
+    ) -> OpPlan:
+        """Check an op of `bp.ops.1` for exact shapes; see `OpPlan`."""
+        return OpPlan(self, name, tensors, attributes)
+
+    def release_memory(self, handle: int) -> None:
+        """Give a memory handle back; nothing after close."""
+        if not self.closed:
+            self.check(self.api.mem.release(self.handle, handle))
+
+    def pin(self) -> None:
+        """Keep the memory while a view of it lives."""
+        self._pins += 1
+
+    def unpin(self) -> None:
+        """A view is gone; the last one of a closed device ends it."""
+        self._pins -= 1
+        self._end()
+
+    def close(self) -> None:
+        """Give everything back. Twice is fine."""
+        if not self.closed:
+            self.closed = True
+            self._end()
+
+    def _end(self) -> None:
+        if self.closed and self._pins == 0 and self.handle:
+            handle, self.handle = self.handle, 0
+            self.api.core.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Device {self.id} {self.info.name}>"

@@ -1,0 +1,91 @@
+"""What `bedplate hal list` and `bedplate hal doctor` tell.
+
+`doctor` shows every candidate file and the reason it is not taken, then asks
+each taken one its first query. `list` shows the backends that can be used,
+with their devices; nothing is opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bedplate.core.errors import BedplateError
+from bedplate.hal import discovery
+from bedplate.hal.discovery import Candidate
+from bedplate.hal.open import device_infos, load_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One candidate file, and what became of it."""
+
+    origin: str
+    path: Path
+    backend: str | None
+    verdict: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedBackend:
+    """A backend as people see it: usable with its devices, or the reason why not."""
+
+    name: str
+    library: Path
+    abi: str | None
+    devices: list[dict[str, Any]]
+    reason: str | None
+
+
+def examine(*, safe: bool = False) -> list[Finding]:
+    """Every candidate: taken, hidden (only by name) or refused."""
+    found = []
+    for candidate in discovery.discover(safe=safe):
+        reason = candidate.reason or _query(candidate)
+        verdict = "refused" if reason else "taken"
+        if candidate.name in discovery.HIDDEN and not reason:
+            verdict, reason = "hidden", "it is taken only when it is named"
+        found.append(Finding(candidate.origin, candidate.path, candidate.name, verdict, reason))
+    return found
+
+
+def listing(*, safe: bool = False) -> list[ListedBackend]:
+    """Every backend that registered itself with a readable manifest."""
+    candidates = discovery.discover(safe=safe)
+    shown = [c for c in candidates if c.manifest and c.name not in discovery.HIDDEN]
+    return [_listed(candidate) for candidate in shown]
+
+
+def _query(candidate: Candidate) -> str | None:
+    assert candidate.manifest is not None
+    try:
+        load_manifest(candidate.manifest)
+    except BedplateError as error:
+        return error.message
+    return None
+
+
+def _listed(candidate: Candidate) -> ListedBackend:
+    registered = candidate.manifest
+    assert registered is not None
+    if candidate.reason is not None:
+        return ListedBackend(registered.name, registered.library, None, [], candidate.reason)
+    try:
+        backend = load_manifest(registered)
+        devices = [
+            {
+                "id": info.id,
+                "name": info.name,
+                "driver": info.driver,
+                "memory_bytes": info.memory_bytes,
+                "claims": sorted(info.claims),
+                "capabilities": sorted(info.capabilities),
+                "properties": dict(info.properties),
+            }
+            for info in device_infos(backend)
+        ]
+    except BedplateError as error:
+        return ListedBackend(registered.name, registered.library, None, [], error.message)
+    return ListedBackend(registered.name, registered.library, backend.abi, devices, None)

@@ -1,0 +1,96 @@
+"""cffi in ABI mode: the types of `hal.h`, and the loader library.
+
+The GIL is released in every call. A struct made here carries its head, so a
+caller only fills what it means.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from cffi import FFI
+
+from bedplate.core.errors import EnvironmentLacks
+from bedplate.core.paths import native_library_dir
+from bedplate.hal import abi
+from bedplate.hal.errors import HalError, from_status
+
+ERROR_BYTES = 512
+
+ffi = FFI()
+ffi.cdef(abi.CDEF)
+
+
+@functools.cache
+def library() -> Any:
+    """The loader, `libbedplate_hal.so`; EnvironmentLacks when it does not load."""
+    path = native_library_dir() / "libbedplate_hal.so"
+    try:
+        return ffi.dlopen(str(path))
+    except OSError as cause:
+        raise EnvironmentLacks(
+            f"the HAL's loader {path.name} does not load",
+            code="hal.loader_missing",
+            remedy="run `make build`, or `pip install .`",
+            detail=str(cause),
+        ) from cause
+
+
+def new(kind: str, /, **fields: Any) -> Any:
+    """A zeroed `kind *` with its head filled, then `fields`."""
+    made = ffi.new(f"{kind} *")
+    made.head.struct_version = 1
+    made.head.struct_size = abi.LAYOUT[kind][0]
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+def text(value: str) -> tuple[Any, Any]:
+    """A `bp_text *` and the bytes it points to; keep both."""
+    raw = value.encode()
+    data = ffi.new("char[]", raw)
+    return ffi.new("bp_text *", {"data": data, "length": len(raw)}), data
+
+
+def read_text(value: Any) -> str:
+    """A `bp_text` as str; wrong UTF-8 is shown, not refused."""
+    if value.data == ffi.NULL:
+        return ""
+    return bytes(ffi.buffer(value.data, value.length)).decode(errors="replace")
+
+
+def _take(function: Any) -> str:
+    buffer = ffi.new("char[]", ERROR_BYTES)
+    if function(buffer, ERROR_BYTES, ffi.new("uint64_t *")) != abi.BP_OK:
+        return ""
+    return bytes(ffi.string(buffer)).decode(errors="replace")
+
+
+def failure(api: Any, status: int, *, asynchronous: bool = False) -> HalError:
+    """The typed error behind a negative status of this thread's last call.
+
+    The loader is asked first: it speaks for the stubs, and forgets what it
+    has told. `api` is null for a failure of the loader itself.
+    """
+    said = _take(library().bp_hal_last_error)
+    if not said and api != ffi.NULL:
+        said = _take(api.core.last_error)
+    return from_status(status, said, asynchronous=asynchronous)
+
+
+def load_backend(path: Path) -> Any:
+    """`const bp_api *` of a backend file that may be trusted; complete.
+
+    Raises the typed error of whatever the loader or the backend refused.
+    """
+    raw = ffi.new("char[]", str(path).encode())
+    options = new("bp_load_options")
+    options.path.data, options.path.length = raw, len(raw) - 1
+    out = ffi.new("const bp_api **")
+    status = library().bp_hal_load(options, out)
+    if status != abi.BP_OK:
+        raise failure(ffi.NULL, status)
+    return out[0]

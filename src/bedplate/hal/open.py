@@ -1,0 +1,93 @@
+"""From a device's name to an open device.
+
+A spec is `backend`, `backend:index`, or the absolute path of a manifest with
+an optional `:index`. A backend is loaded once a process; its first query of a
+new file runs in a child.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from bedplate.hal import discovery, manifest, trust
+from bedplate.hal.device import Device, DeviceInfo, read_info
+from bedplate.hal.errors import BackendRefused, InvalidArgument, NotFound
+from bedplate.hal.loader import Backend
+from bedplate.hal.manifest import Manifest
+from bedplate.hal.probe import probe
+
+_loaded: dict[Path, Backend] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpec:
+    """A parsed device name: a backend or a manifest's path, and an index."""
+
+    backend: str
+    index: int
+
+
+def parse_spec(spec: str) -> DeviceSpec:
+    """Read `backend[:index]` or `/path/to/manifest.json[:index]`; InvalidArgument otherwise."""
+    head, colon, tail = spec.rpartition(":")
+    backend, number = (head, tail) if colon and tail.isdigit() else (spec, "0")
+    if not backend or (not backend.startswith("/") and not backend.replace("_", "").isalnum()):
+        raise InvalidArgument(
+            f"{spec!r} is not a device", remedy="write BACKEND or BACKEND:INDEX, for example cpu:0"
+        )
+    return DeviceSpec(backend, int(number))
+
+
+def load(name: str, *, safe: bool = False) -> Backend:
+    """Load a backend by name or by the path of its manifest.
+
+    Raises BackendMissing, BackendRefused, ManifestInvalid, or what the
+    loader found wrong.
+    """
+    if name.startswith("/"):
+        trust.check_file(Path(name))
+        registered = manifest.read(Path(name))
+    else:
+        registered = discovery.find(name, discovery.discover(safe=safe))
+    return load_manifest(registered)
+
+
+def load_manifest(registered: Manifest) -> Backend:
+    """Check, probe and load what a manifest registers."""
+    path = discovery.check(registered)
+    with _lock:
+        known = _loaded.get(path)
+        if known is not None and known.sha256 == registered.sha256:
+            return known
+        result = probe(path, registered.sha256)
+        if result.reason is not None:
+            raise BackendRefused(f"the backend {registered.name} is refused: {result.reason}")
+        backend = Backend(registered.name, path, registered.sha256)
+        _loaded[path] = backend
+        return backend
+
+
+def device_infos(backend: Backend, trusted: frozenset[str] | None = None) -> list[DeviceInfo]:
+    """What a backend says of each of its devices; none is opened."""
+    return [read_info(backend, index, trusted) for index in range(backend.device_count())]
+
+
+def open_device(spec: str = "cpu", *, trust_claims: bool = False) -> Device:
+    """Open a device, for example `cpu` or `cpu:0`; best as a context.
+
+    Capabilities that no certificate covers read as absent unless
+    `trust_claims`. Raises BackendMissing, BackendRefused, NotFound for an
+    index that is not there, Unavailable when the backend cannot work here.
+    """
+    wanted = parse_spec(spec)
+    backend = load(wanted.backend)
+    count = backend.device_count()
+    if wanted.index >= count:
+        raise NotFound(
+            f"{backend.name} has no device {wanted.index}",
+            remedy=f"it has {count}, numbered from 0",
+        )
+    return Device(backend, read_info(backend, wanted.index))

@@ -1,0 +1,177 @@
+"""Opening, describing and closing devices."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from bedplate.hal.api import (
+    BackendMissing,
+    Device,
+    InvalidArgument,
+    NotFound,
+    OutOfDeviceMemory,
+    Unavailable,
+    open_device,
+    parse_spec,
+)
+
+
+def test_info_says_what_the_device_is(device: Device) -> None:
+    """Id, name, memory and the facts that others decide by are there."""
+    info = device.info
+    assert (device.id, info.backend, info.index) == ("cpu:0", "cpu", 0)
+    assert info.memory_bytes > 1 << 28
+    assert info.properties["cpu.isa"] in {"generic", "avx2", "avx512", "avx512_bf16"}
+    assert int(info.properties["cpu.threads"]) >= 1
+    assert {"host_visible", "module_native", "ops", "timestamp"} <= info.capabilities
+    assert info.limits["dynamic_shared"] >= 1 << 16
+
+
+def test_an_upload_comes_back(device: Device) -> None:
+    """Elements, shape and dtype survive the way to the device and back."""
+    array = np.arange(24, dtype="i4").reshape(2, 3, 4)
+    back = device.download(device.upload(array[:, ::-1]))
+    assert back.dtype == array.dtype
+    np.testing.assert_array_equal(back, array[:, ::-1])
+
+
+def test_an_empty_array_is_fine(device: Device) -> None:
+    """A tensor without elements has a shape and nothing else."""
+    back = device.download(device.upload(np.empty((0, 3), "f4")))
+    assert back.shape == (0, 3)
+
+
+def test_every_open_is_a_device_of_its_own(device: Device) -> None:
+    """Handles of one device are not known to another."""
+    buffer = device.allocate(64)
+    with open_device("cpu", trust_claims=True) as other, pytest.raises(InvalidArgument):
+        other.release_memory(buffer.handle)
+
+
+def test_close_gives_everything_back_and_twice_is_fine(device: Device) -> None:
+    """After close nothing works, and nothing crashes, whatever is still held."""
+    buffer, queue, timeline = device.allocate(64), device.queue(), device.timeline()
+    device.close()
+    device.close()
+    buffer.release()
+    queue.destroy()
+    timeline.destroy()
+    with pytest.raises(InvalidArgument, match="closed"):
+        device.allocate(64)
+    with pytest.raises(InvalidArgument, match="released"):
+        buffer.view("u1")
+
+
+def test_a_view_outlives_its_device() -> None:
+    """A numpy view keeps the memory, and the native close waits for the last view."""
+    with open_device("cpu", trust_claims=True) as device:
+        view = device.upload(np.arange(5, dtype="i4")).view()[1:]
+        handle = device.handle
+    assert device.closed
+    assert device.handle == handle
+    assert view.tolist() == [1, 2, 3, 4]
+    del view
+    gc.collect()
+    assert device.handle == 0
+
+
+def test_memory_is_counted(device: Device) -> None:
+    """More than the device has is refused in words, and the device goes on."""
+    with pytest.raises(OutOfDeviceMemory, match="were asked for"):
+        device.allocate(device.info.memory_bytes + 1)
+    assert device.allocate(64).bytes == 64
+
+
+@pytest.mark.parametrize("bytes", [0, -1, 1 << 63])
+def test_a_size_that_is_none_is_refused(device: Device, bytes: int) -> None:
+    """0, negative and beyond 63 bits."""
+    with pytest.raises(InvalidArgument):
+        device.allocate(bytes)
+
+
+@pytest.mark.parametrize("alignment", [64, 4096, 1 << 21])
+def test_alignment_is_kept(device: Device, alignment: int) -> None:
+    """The first byte lies where it was asked for."""
+    view = device.allocate(100, alignment=alignment).view("u1")
+    assert view.__array_interface__["data"][0] % alignment == 0
+
+
+@pytest.mark.parametrize("alignment", [3, 1 << 22])
+def test_an_alignment_that_cannot_be_is_refused(device: Device, alignment: int) -> None:
+    """Not a power of two, or larger than a huge page."""
+    with pytest.raises(InvalidArgument, match="alignment"):
+        device.allocate(100, alignment=alignment)
+
+
+def test_large_memory_is_mapped(device: Device) -> None:
+    """Memory above the mapping threshold is whole and writable at both ends."""
+    view = device.allocate((1 << 21) + 3).view("u1")
+    view[0], view[-1] = 1, 2
+    assert (view[0], view[-1]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "backend", "index"),
+    [("cpu", "cpu", 0), ("cpu:3", "cpu", 3), ("/a/b.json:1", "/a/b.json", 1)],
+)
+def test_a_spec_names_backend_and_index(spec: str, backend: str, index: int) -> None:
+    """Name or path, with an optional index."""
+    parsed = parse_spec(spec)
+    assert (parsed.backend, parsed.index) == (backend, index)
+
+
+@pytest.mark.parametrize("spec", ["", ":0", "cpu:x", "../cpu", "a b"])
+def test_a_spec_that_is_none_is_refused(spec: str) -> None:
+    """Anything else is an error that shows the form."""
+    with pytest.raises(InvalidArgument, match="is not a device"):
+        parse_spec(spec)
+
+
+def test_a_name_that_nobody_has_lists_the_names() -> None:
+    """The remedy of a missing backend names those that are there."""
+    with pytest.raises(BackendMissing) as caught:
+        open_device("cpo")
+    assert "cpu" in (caught.value.remedy or "")
+    assert "liar" not in (caught.value.remedy or "")
+
+
+def test_an_index_that_is_not_there() -> None:
+    """The cpu backend has one device."""
+    with pytest.raises(NotFound, match="no device 7"):
+        open_device("cpu:7")
+
+
+def test_isa_can_be_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BEDPLATE_CPU_ISA=generic is what the device then says."""
+    monkeypatch.setenv("BEDPLATE_CPU_ISA", "generic")
+    with open_device("cpu", trust_claims=True) as device:
+        assert device.info.properties["cpu.isa"] == "generic"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("BEDPLATE_CPU_ISA", "sse9", "is not one of"),
+        ("BEDPLATE_HAL_CPU_THREADS", "0", "is not 1 to 1024"),
+        ("BEDPLATE_HAL_CPU_THREADS", "two", "is not 1 to 1024"),
+    ],
+)
+def test_a_wrong_variable_is_an_environment_error(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
+) -> None:
+    """The sentence names the variable and its value; the exit code is 3."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(Unavailable, match=words) as caught:
+        open_device("cpu")
+    assert caught.value.exit_code == 3
+    assert value in caught.value.message
+
+
+def test_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BEDPLATE_HAL_CPU_THREADS is what the device then says and uses."""
+    monkeypatch.setenv("BEDPLATE_HAL_CPU_THREADS", "3")
+    with open_device("cpu", trust_claims=True) as device:
+        assert device.info.properties["cpu.threads"] == "3"
