@@ -26,14 +26,18 @@ from bedplate.kernels.formats import (
     f32_from_bf16,
 )
 from bedplate.kernels.layout import KV_LAYOUT, kv_cache_shape
+from bedplate.kernels.opset import OpSet
+from bedplate.kernels.pack import Packed
 from bedplate.kernels.philox import philox4x32
 from bedplate.kernels.reference.sample import SAMPLE_ROW, pack_rows
 from bedplate.kernels.registry import OPS, get
+from bedplate.kernels.select import LEVELS, levels_of, select
 from bedplate.kernels.tolerance import Comparison, compare
 
 __all__ = [
     "BLOCK_FORMATS",
     "KV_LAYOUT",
+    "LEVELS",
     "OPS",
     "SAMPLE_ROW",
     "AttributeValueError",
@@ -44,7 +48,9 @@ __all__ = [
     "IsaError",
     "KernelsError",
     "NoImplementationError",
+    "OpSet",
     "OverlapError",
+    "Packed",
     "ShapeError",
     "UnknownOpError",
     "bf16_from_f32",
@@ -54,9 +60,11 @@ __all__ = [
     "encode_blocks",
     "f32_from_bf16",
     "kv_cache_shape",
+    "levels_of",
     "pack_rows",
     "philox4x32",
     "reference",
+    "select",
 ]
 
 

@@ -9,6 +9,7 @@
         ├── IndexRangeError          kernels.index_range       exit 2
         ├── OverlapError             kernels.overlap           exit 2
         ├── NoImplementationError    kernels.no_implementation exit 3
+        ├── MismatchError            kernels.mismatch          exit 1
         └── IsaError                 kernels.isa               exit 3
 
 Every message names the op, the offending value and what would be accepted.
@@ -79,3 +80,9 @@ class IsaError(KernelsError):
 
     code = "kernels.isa"
     exit_code = 3
+
+
+class MismatchError(KernelsError):
+    """An implementation's output left its error bound, or it wrote where it must not."""
+
+    code = "kernels.mismatch"

@@ -8,14 +8,10 @@ format names only, so it is the same for numpy arrays and device tensors.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bedplate.kernels.errors import AttributeValueError, DtypeError, ShapeError
-
-_RESERVED_BYTES = 32
-"""`uint64_t reserved[4]` at the end of every HAL struct that may grow."""
 
 _EXTENT = re.compile(r"(?P<times>\d+)?(?P<symbol>[A-Z]\w*)(/(?P<over>\d+))?(\+(?P<plus>\d+))?")
 
@@ -140,17 +136,6 @@ class Schema:
                 )
             values[name] = value
         return values
-
-    def pack_attributes(self, given: Mapping[str, float | int]) -> bytes:
-        """The `bp_<op>_attributes` struct: bp_head, values padded to 8, four reserved words."""
-        values = self.attribute_values(given)
-        codes = {"f32": "f", "u32": "I", "u64": "Q"}
-        body = struct.pack(
-            "<" + "".join(codes[a.kind] for a in self.attributes),
-            *(values[a.name] for a in self.attributes),
-        )
-        body += bytes(-len(body) % 8) + bytes(_RESERVED_BYTES)
-        return struct.pack("<II", 1, 8 + len(body)) + body
 
 
 def _shape_text(shape: tuple[str | int, ...]) -> str:

@@ -19,8 +19,8 @@ def reference(
 ) -> tuple[Array, Array]:
     """Both caches, in their own format. A negative slot is skipped.
 
-    Raises `IndexRangeError` for a slot past the cache. Of two tokens with one
-    slot the later wins.
+    Raises `IndexRangeError` for a slot past the cache. Two tokens must not
+    share a slot: an implementation writes them in any order.
     """
     rows = rows_in_use("kv_write", count, k.shape[0])
     blocks, _, block_size, _ = k_cache.shape

@@ -3,7 +3,8 @@
 Temperature, then top-k, top-p and min-p on the tempered distribution, then the
 inverse CDF over the kept tokens in descending probability (ties: lower id
 first), driven by Philox4x32-10. Temperature 0 takes the highest logit.
-A row with a NaN gives token -1 and leaves the others alone.
+A row with a NaN, without a finite maximum or with a negative temperature gives
+token -1 and leaves the others alone.
 Source: Holtzman et al. 2020 (top-p); Nguyen et al. 2024 (min-p).
 """
 
@@ -46,7 +47,8 @@ def reference(logits: Array, rows: Array, count: Array | None = None) -> tuple[A
     logprob = np.full(used, np.nan)
     for r in range(used):
         values = decode(logits[r])
-        if np.isnan(values).any():
+        fields = rows[r].reshape(-1).view(SAMPLE_ROW)[0]
+        if not np.isfinite(values.max()) or not fields["temperature"] >= 0:
             continue
         tokens[r] = _pick(values, rows[r])[0]
         logprob[r] = values[tokens[r]] - _log_sum_exp(values)
@@ -98,9 +100,9 @@ def _pick(values: Float64Array, row: Array) -> tuple[int, float]:
         renormalised = ranked[:kept].cumsum() / ranked[:kept].sum()
         edge = min(edge, float(np.abs(renormalised - top_p).min()))
         kept = min(kept, int(np.searchsorted(renormalised, top_p)) + 1)
-    min_p = float(fields["min_p"])
+    min_p = min(float(fields["min_p"]), 1.0)
     if min_p > 0.0:
-        edge = min(edge, float(np.abs(ranked[:kept] - min_p * ranked[0]).min()))
+        edge = min(edge, float(np.abs(ranked[:kept] / ranked[0] - min_p).min()))
         kept = max(1, int((ranked[:kept] >= min_p * ranked[0]).sum()))
     draw = uniform(int(fields["seed"]), int(fields["token_index"]))
     cdf = ranked[:kept].cumsum() / ranked[:kept].sum()

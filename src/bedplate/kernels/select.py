@@ -1,0 +1,38 @@
+"""From a device to its `OpSet`: which level its processor and this build allow."""
+
+from __future__ import annotations
+
+from bedplate.hal.api import Device
+from bedplate.kernels.errors import IsaError
+from bedplate.kernels.generic import Generic
+from bedplate.kernels.implementation import Implementation
+from bedplate.kernels.opset import OpSet
+
+LEVELS = ("generic", "avx2", "avx512", "avx512_bf16")
+"""Instruction set levels of the `cpu` backend, each containing those before it."""
+
+
+def levels_of(device: Device) -> tuple[str, ...]:
+    """The levels a device may run, lowest first: up to its property `cpu.isa`."""
+    best = device.info.properties.get("cpu.isa", "generic")
+    return LEVELS[: LEVELS.index(best) + 1] if best in LEVELS else LEVELS[:1]
+
+
+def select(device: Device, isa: str | None = None) -> OpSet:
+    """The ops of a device at its best level, or at `isa`.
+
+    Without `isa` the level is the property `cpu.isa` (which `BEDPLATE_CPU_ISA`
+    lowers); a build without that level's module uses the next lower one. Raises
+    `IsaError` for an unknown level, one the processor lacks, or a named one that
+    was not built.
+    """
+    allowed = levels_of(device)
+    if isa is not None and isa not in LEVELS:
+        raise IsaError(f"no instruction set level {isa!r}, known: {', '.join(LEVELS)}")
+    if isa is not None and isa not in allowed:
+        raise IsaError(
+            f"{device.id} does not run {isa}, its best level is {allowed[-1]}",
+            remedy="leave BEDPLATE_CPU_ISA unset, or choose a lower level",
+        )
+    implementations: list[Implementation] = [Generic(device)]
+    return OpSet(device, "generic", implementations)

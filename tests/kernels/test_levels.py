@@ -1,0 +1,130 @@
+"""Every op against its reference, at every implementation level."""
+
+import numpy as np
+import pytest
+
+from bedplate.hal.api import DType
+from bedplate.kernels.api import BLOCK_FORMATS, bf16_from_f32, encode_blocks
+from bedplate.kernels.rig import DENSE, MISALIGNED, STRIDED, Layout, Rig
+
+LAYOUTS = pytest.mark.parametrize(
+    "layout", [DENSE, STRIDED, MISALIGNED], ids=["dense", "strided", "misaligned"]
+)
+RNG = np.random.default_rng(11)
+
+
+def normal(*shape: int) -> np.ndarray:
+    """Standard normal float32."""
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def count(value: int | None) -> np.ndarray | None:
+    """A count tensor."""
+    return None if value is None else np.array([value], np.uint32)
+
+
+@LAYOUTS
+@pytest.mark.parametrize(("rows", "used"), [(1, None), (7, None), (7, 3), (5, 0), (0, None)])
+@pytest.mark.parametrize("out_format", ["f32", "bf16"])
+def test_rmsnorm(rig: Rig, layout: Layout, rows: int, used: int | None, out_format: str) -> None:
+    """Ragged widths, rows apart, unaligned, fewer rows in use than held."""
+    for width in (1, 15, 64, 576):
+        rig.check(
+            "rmsnorm",
+            [normal(rows, width), normal(width), count(used)],
+            out_shapes=[(rows, width)],
+            out_format=out_format,
+            layout=layout,
+            eps=1e-5,
+        )
+
+
+@LAYOUTS
+@pytest.mark.parametrize("out_format", ["f32", "bf16"])
+@pytest.mark.parametrize(("rows", "used"), [(1, None), (6, 4), (0, None)])
+def test_silu_mul(rig: Rig, layout: Layout, out_format: str, rows: int, used: int | None) -> None:
+    """Normal and extreme gates."""
+    for width in (1, 24, 1536):
+        gate_up = normal(rows, 2 * width) * 4
+        if rows:
+            gate_up[0, 0] = -200.0
+            gate_up[0, width - 1] = 90.0
+        rig.check(
+            "silu_mul",
+            [gate_up, count(used)],
+            out_shapes=[(rows, width)],
+            out_format=out_format,
+            layout=layout,
+        )
+
+
+@LAYOUTS
+def test_convert(rig: Rig, layout: Layout) -> None:
+    """Both directions exactly, ties and special values included."""
+    x = normal(5, 37)
+    x[0, :6] = [1.00390625, 1.01171875, np.inf, -np.inf, np.nan, 1e-40]
+    rig.check("convert", [x, count(4)], out_shapes=[x.shape], out_format="bf16", layout=layout)
+    half = bf16_from_f32(x)
+    rig.check("convert", [half, None], out_shapes=[x.shape], out_format="f32", layout=layout)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("kind", ["f32", "bf16", "q8_0", "q4_0", "q4_1"])
+def test_embedding(rig: Rig, layout: Layout, kind: str) -> None:
+    """Every table format, repeated ids, fewer tokens in use than held."""
+    table = normal(9, 96)
+    held = {"f32": lambda: table, "bf16": lambda: bf16_from_f32(table)}.get(
+        kind, lambda: encode_blocks(table, BLOCK_FORMATS[kind])
+    )()
+    ids = np.array([8, 0, 3, 3, 99], np.int32)
+    rig.check("embedding", [held, ids, count(4)], out_shapes=[(5, 96)], layout=layout)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("a_kind", ["f32", "bf16"])
+@pytest.mark.parametrize("b_kind", ["f32", "bf16"])
+@pytest.mark.parametrize("out_format", ["f32", "bf16"])
+def test_matmul(rig: Rig, layout: Layout, a_kind: str, b_kind: str, out_format: str) -> None:
+    """Packed weights; ragged M, N and K, bias, residual and count."""
+    cast = {"f32": np.asarray, "bf16": bf16_from_f32}
+    for m, n, k, used in [
+        (1, 16, 64, None),
+        (3, 33, 7, 2),
+        (13, 70, 129, 12),
+        (26, 17, 64, 25),
+        (4, 5, 0, None),
+    ]:
+        a, w = cast[a_kind](normal(m, k)), cast[b_kind](normal(n, k))
+        packed = rig.ops.pack("matmul", w, DType[b_kind.upper()])
+        for bias, residual in [(None, None), (normal(n), normal(m, n))]:
+            rig.check(
+                "matmul",
+                [a, w.T, bias, residual, count(used)],
+                out_shapes=[(m, n)],
+                out_format=out_format,
+                layout=layout,
+                weight=packed,
+            )
+
+
+@LAYOUTS
+@pytest.mark.parametrize("kind", BLOCK_FORMATS)
+@pytest.mark.parametrize("a_kind", ["f32", "bf16"])
+@pytest.mark.parametrize("activation", [0, 1])
+def test_quantized_matmul(
+    rig: Rig, layout: Layout, kind: str, a_kind: str, activation: int
+) -> None:
+    """Every block format in both precision classes; ragged M and N, bias, residual, count."""
+    cast = {"f32": np.asarray, "bf16": bf16_from_f32}[a_kind]
+    for m, n, k, used in [(1, 48, 64, None), (2, 7, 32, None), (9, 40, 96, 8), (27, 33, 160, 26)]:
+        w = encode_blocks(normal(n, k), BLOCK_FORMATS[kind])
+        packed = rig.ops.pack("quantized_matmul", w.data, DType[kind.upper()], (n, k))
+        for bias, residual in [(None, None), (normal(n), normal(m, n))]:
+            rig.check(
+                "quantized_matmul",
+                [cast(normal(m, k)), w, bias, residual, count(used)],
+                out_shapes=[(m, n)],
+                layout=layout,
+                weight=packed,
+                activation=activation,
+            )
