@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -75,10 +76,8 @@ def test_a_wrong_manifest_is_refused_with_its_reason(content: bytes, words: str)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_parsed_or_refused(content: bytes) -> None:
     """Nothing but ManifestInvalid comes out."""
-    try:
+    with contextlib.suppress(ManifestInvalid):
         manifest.parse(PLACE, content)
-    except ManifestInvalid:
-        pass
 
 
 def test_a_file_that_cannot_be_read_or_is_huge(tmp_path: Path) -> None:
