@@ -24,8 +24,9 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent / "requirements"
 ORDER = ["build", "run", "dev", "model"]
 WITHOUT_DEPENDENCIES = {"model"}
-# The first is the machine that the tests run on: Debian 12.
-TARGETS = [("3.11", "x86_64"), ("3.12", "x86_64"), ("3.13", "x86_64"), ("3.11", "aarch64")]
+# The first is the machine that everything must install on: Debian 12, whose
+# Python is 3.11.2. A release may ask for a later 3.11, so the patch counts.
+TARGETS = [("3.11.2", "x86_64"), ("3.12", "x86_64"), ("3.13", "x86_64"), ("3.11.2", "aarch64")]
 GLIBC_MINORS = (5, 12, 17, 24, 26, 27, 28, 31, 34)
 
 Pins = dict[str, tuple[str, set[str]]]
@@ -96,11 +97,12 @@ def main(names: list[str]) -> None:
 
 
 def renew(name: str, constraints: dict[str, str]) -> Pins:
-    arguments = ["--no-deps"] if name in WITHOUT_DEPENDENCIES else []
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.writelines(f"{package}=={version}\n" for package, version in constraints.items())
-        file.flush()
-        arguments += ["--constraint", file.name]
+    with tempfile.TemporaryDirectory() as scratch:
+        limits = Path(scratch) / "constraints.txt"
+        limits.write_text("".join(f"{name}=={version}\n" for name, version in constraints.items()))
+        arguments = ["--constraint", str(limits), f"--target={scratch}"]
+        arguments += [f"--python-version={TARGETS[0][0]}", "--only-binary=:all:"]
+        arguments += ["--no-deps"] if name in WITHOUT_DEPENDENCIES else []
         pins = resolve(arguments, (FOLDER / f"{name}.in").read_text())
     if name not in WITHOUT_DEPENDENCIES:
         add_other_targets(pins)
