@@ -46,10 +46,10 @@ def float_panels(weight: Array) -> Array:
     pairs = weight.dtype == np.uint16
     padded = np.zeros((-(-n // PANEL) * PANEL, k + (k % 2 if pairs else 0)), weight.dtype)
     padded[:n, :k] = weight
-    panels = padded.reshape(-1, PANEL, padded.shape[1])
+    panels = padded.reshape(len(padded) // PANEL, PANEL, padded.shape[1])
     if not pairs:
         return np.ascontiguousarray(panels.transpose(0, 2, 1))
-    grouped = panels.reshape(len(panels), PANEL, -1, 2)
+    grouped = panels.reshape(len(panels), PANEL, panels.shape[2] // 2, 2)
     return np.ascontiguousarray(grouped.transpose(0, 2, 1, 3))
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from bedplate.core.paths import native_library_dir
 from bedplate.hal.api import Device
+from bedplate.kernels.cpu_module import CpuModule
 from bedplate.kernels.errors import IsaError
 from bedplate.kernels.generic import Generic
 from bedplate.kernels.implementation import Implementation
@@ -34,5 +38,18 @@ def select(device: Device, isa: str | None = None) -> OpSet:
             f"{device.id} does not run {isa}, its best level is {allowed[-1]}",
             remedy="leave BEDPLATE_CPU_ISA unset, or choose a lower level",
         )
+    wanted = allowed if isa is None else allowed[: allowed.index(isa) + 1]
+    level = next(one for one in reversed(wanted) if one == "generic" or _library(one).exists())
+    if isa is not None and level != isa:
+        raise IsaError(
+            f"this build has no kernels for {isa}: {_library(isa).name} is missing",
+            remedy="run `make build`, or choose another level",
+        )
     implementations: list[Implementation] = [Generic(device)]
-    return OpSet(device, "generic", implementations)
+    if level != "generic":
+        implementations.insert(0, CpuModule(device, level, _library(level)))
+    return OpSet(device, level, implementations)
+
+
+def _library(level: str) -> Path:
+    return native_library_dir() / "kernels" / f"libbedplate_kernels_cpu_{level}.so"

@@ -1,0 +1,51 @@
+/*
+ * What the matrix products share: where an output tile goes. Output columns come in panels of 16
+ * packed at load; a tile is some rows by one or two panels of f32 sums.
+ *
+ * The sum of one output runs along K in one fixed order, whatever the number of rows, so a row's
+ * result does not depend on its neighbours.
+ */
+#ifndef BEDPLATE_KERNELS_CPU_PRODUCT_H
+#define BEDPLATE_KERNELS_CPU_PRODUCT_H
+
+#include "launch.h"
+
+#define BP_PANEL 16
+/* Vectors of one panel. */
+#define BP_PER_PANEL (BP_PANEL / BP_LANES)
+
+typedef struct bp_output {
+    const float *bias;     /* null for none */
+    const float *residual; /* null for none; may be `out` itself */
+    void *out;
+    int64_t columns, residual_stride, out_stride;
+    uint32_t out_type;
+} bp_output;
+
+/* Store one vector of sums at (row, column), with what is to be added. */
+BP_INLINE void bp_output_store(const bp_output *o, int64_t row, int64_t column, bp_vf sum) {
+    int64_t left = o->columns - column;
+    if (left >= BP_LANES) {
+        if (o->bias)
+            sum += bp_load(o->bias + column);
+        if (o->residual)
+            sum += bp_load(o->residual + row * o->residual_stride + column);
+        if (o->out_type == BP_F32)
+            bp_store((float *)o->out + row * o->out_stride + column, sum);
+        else
+            bp_store_bf16((uint16_t *)o->out + row * o->out_stride + column, sum);
+        return;
+    }
+    if (left <= 0)
+        return;
+    if (o->bias)
+        sum += bp_load_part(o->bias + column, left);
+    if (o->residual)
+        sum += bp_load_part(o->residual + row * o->residual_stride + column, left);
+    if (o->out_type == BP_F32)
+        bp_store_part((float *)o->out + row * o->out_stride + column, sum, left);
+    else
+        bp_store_bf16_part((uint16_t *)o->out + row * o->out_stride + column, sum, left);
+}
+
+#endif
