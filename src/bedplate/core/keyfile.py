@@ -1,0 +1,72 @@
+"""The API keys of a data directory: one JSON file of names and hashes.
+
+`BEDPLATE_API_KEY` wins and stores nothing. Otherwise the first start makes a key,
+stores its hash and returns the key once, to be shown; it cannot be read again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from bedplate.core import keys
+from bedplate.core.errors import UsageError
+from bedplate.core.files import replace
+from bedplate.core.paths import make_private
+
+FILE = "keys.json"
+SCHEMA = "bedplate.keys/1"
+
+
+def load_or_make(
+    data: Path, environment: Mapping[str, str] | None = None
+) -> tuple[keys.KeyRing, str | None]:
+    """The keys to accept, and the key made just now or None.
+
+    Raises `UsageError` when the file is damaged or the folder cannot be written;
+    processes that start together agree on one key.
+    """
+    env = os.environ if environment is None else environment
+    if given := env.get("BEDPLATE_API_KEY"):
+        return keys.KeyRing({"environment": keys.hash_key(given)}), None
+    make_private(data)
+    path = data / FILE
+    with open(data / f".{FILE}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            return keys.KeyRing(read(path)), None
+        key = keys.make()
+        write(path, {"default": keys.hash_key(key)})
+    return keys.KeyRing({"default": keys.hash_key(key)}), key
+
+
+def read(path: Path) -> dict[str, str]:
+    """Names and hashes. Raises `UsageError` when the file is damaged."""
+    try:
+        document = json.loads(path.read_text("utf-8"))
+        stored = document["keys"]
+        if document["schema"] != SCHEMA or not all(
+            isinstance(name, str) and isinstance(value, str) for name, value in stored.items()
+        ):
+            raise ValueError(SCHEMA)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as cause:
+        raise UsageError(
+            f"{path} does not hold API keys of schema {SCHEMA}",
+            code="core.key_file",
+            remedy="restore it from a backup, or remove it to have a new key made",
+        ) from cause
+    return dict(stored)
+
+
+def write(path: Path, stored: Mapping[str, str]) -> None:
+    """Replace the file in one step, readable by its owner alone."""
+    document = {"schema": SCHEMA, "keys": dict(stored)}
+    replace(path, json.dumps(document, indent=1) + "\n", mode=0o600)
+
+
+def forget(data: Path) -> None:
+    """Remove all keys; the next start makes a new one."""
+    (data / FILE).unlink(missing_ok=True)
