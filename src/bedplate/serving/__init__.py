@@ -1,0 +1,1 @@
+"""Serving: a model file becomes an OpenAI-compatible server. Import from `api`."""

@@ -1,0 +1,74 @@
+"""What other systems may import from `serving`."""
+
+from __future__ import annotations
+
+from bedplate.serving.access import TENANT_HEADER, Access
+from bedplate.serving.config import ServingConfig
+from bedplate.serving.errors import (
+    EngineStopped,
+    LimitsError,
+    ModelFileError,
+    RequestRefused,
+    SchedulerError,
+    ServingError,
+    UnsupportedModel,
+)
+from bedplate.serving.generate import Result, generate, stream
+from bedplate.serving.http import (
+    error_response,
+    internal_error,
+    json_response,
+    read_body,
+    unless_gone,
+)
+from bedplate.serving.load import (
+    DEFAULT_MODEL,
+    PACKAGED,
+    Engine,
+    EngineOptions,
+    find_model,
+    open_model,
+)
+from bedplate.serving.models.base import Precision
+from bedplate.serving.process import Address, answer_until_stopped, serve
+from bedplate.serving.request import FinishReason, Output, Request
+from bedplate.serving.sampling import Sampling
+from bedplate.serving.server import Application
+from bedplate.serving.stream import error_event
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "PACKAGED",
+    "TENANT_HEADER",
+    "Access",
+    "Address",
+    "Application",
+    "Engine",
+    "EngineOptions",
+    "EngineStopped",
+    "FinishReason",
+    "LimitsError",
+    "ModelFileError",
+    "Output",
+    "Precision",
+    "Request",
+    "RequestRefused",
+    "Result",
+    "Sampling",
+    "SchedulerError",
+    "ServingConfig",
+    "ServingError",
+    "UnsupportedModel",
+    "answer_until_stopped",
+    "error_event",
+    "error_response",
+    "find_model",
+    "generate",
+    "internal_error",
+    "json_response",
+    "open_model",
+    "read_body",
+    "serve",
+    "stream",
+    "unless_gone",
+]

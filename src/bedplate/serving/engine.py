@@ -1,0 +1,332 @@
+"""The engine: one thread that turns submitted requests into outputs, step by step.
+
+Callers on any thread submit and abort; the engine's thread alone owns the
+scheduler and the device. A step is: take what arrived, plan, run, hand out the
+tokens. When the device fails, every live request gets an error and the engine
+stops: a supervisor starts a new one, which is simpler than mending a device.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Sequence
+from queue import SimpleQueue
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedplate.core.errors import BedplateError
+from bedplate.core.health import Health, HealthState, Progress
+from bedplate.core.logging import get_logger
+from bedplate.serving.errors import EngineStopped, RequestRefused
+from bedplate.serving.metrics import EngineMetrics
+from bedplate.serving.request import Live, Output, Request, Sink
+from bedplate.serving.runner import Runner
+from bedplate.serving.sampling import Sampling
+from bedplate.serving.scheduler import Event, Limits, Plan, Scheduler, Stats
+from bedplate.serving.tokenizer import Tokenizer
+
+STALL_AFTER_NS = 10_000_000_000  # a step of the default limits takes under a second
+_GREEDY = Sampling(temperature=0.0, seed=0)
+
+log = get_logger("serving")
+
+
+class _Scoring:
+    """Collects the logits of one scored prompt, [tokens, vocabulary]."""
+
+    def __init__(self, prompt: Sequence[int]) -> None:
+        self.prompt = prompt
+        self.rows: list[NDArray[np.float32]] = []
+        self.done: SimpleQueue[str | None] = SimpleQueue()  # an error, or None
+
+
+class EngineLoop:
+    """Owns scheduler, runner and thread. Built by `load.load_engine`."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        tokenizer: Tokenizer,
+        limits: Limits,
+        metrics: EngineMetrics,
+        *,
+        check_every_step: bool | None = None,
+    ) -> None:
+        """Start the thread. `check_every_step` defaults to `BEDPLATE_CHECK=1`."""
+        self.tokenizer, self.limits = tokenizer, limits
+        self._runner, self._metrics = runner, metrics
+        self._scheduler = Scheduler(limits)
+        chosen = os.environ.get("BEDPLATE_CHECK") == "1"
+        self.check_every_step = chosen if check_every_step is None else check_every_step
+        self._closing = False
+        self.failed = False  # ended by itself, not by close()
+        self._ids = itertools.count(1)
+        self._wake = threading.Condition()
+        self._arrived: list[Live | _Scoring] = []
+        self._aborted: list[int] = []
+        self._open = 0  # requests submitted and not ended
+        self._stopping: str | None = None
+        self._live: dict[int, Live] = {}
+        self._scorings: dict[int, _Scoring] = {}
+        self._progress = Progress(STALL_AFTER_NS)
+        self._stats = self._scheduler.stats()
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._progress.enter(HealthState.READY, "waiting for requests")
+        self._thread.start()
+
+    def submit(self, request: Request, sink: Sink) -> int:
+        """Queue a request; `sink` gets its outputs on the engine's thread.
+
+        Returns its id. Raises `RequestRefused` when it can never fit or the queue
+        is full, `EngineStopped` when no engine runs.
+        """
+        max_tokens = self._admissible(request)
+        live = Live(next(self._ids), request, sink, self.tokenizer, max_tokens, time.monotonic_ns())
+        with self._wake:
+            if self._stopping is not None:
+                raise EngineStopped(self._stopping)
+            if self._open >= self.limits.max_requests - 1:
+                self._metrics.refused(shed=True)
+                raise RequestRefused(
+                    f"the queue is full with {self._open} requests",
+                    code="serving.queue_full",
+                    status=429,
+                    remedy="try again later",
+                )
+            self._open += 1
+            self._arrived.append(live)
+            self._progress.arrived(self._open)
+            self._wake.notify()
+        return live.identity
+
+    def _admissible(self, request: Request) -> int:
+        """The most tokens the request may generate; raises `RequestRefused`."""
+        length, longest = len(request.prompt), self._longest()
+        problem: tuple[str, str] | None = None
+        if length == 0:
+            problem = ("the prompt is empty", "serving.invalid_request")
+        elif (bad := _outside(request.prompt, self.tokenizer.size)) is not None:
+            problem = (
+                f"token id {bad} is outside the vocabulary of {self.tokenizer.size}",
+                "serving.invalid_request",
+            )
+        elif length + 1 > longest:
+            problem = (
+                f"the prompt has {length} tokens, this model's context holds {longest} "
+                "with the answer",
+                "serving.context_length_exceeded",
+            )
+        if problem:
+            self._metrics.refused(shed=False)
+            raise RequestRefused(problem[0], code=problem[1], param="prompt")
+        wanted = request.sampling.max_tokens
+        room = longest - length
+        return room if wanted is None else min(wanted, room)
+
+    def _longest(self) -> int:
+        return min(self.limits.max_model_tokens, self.limits.block_count * self.limits.block_tokens)
+
+    def abort(self, identity: int) -> None:
+        """End a request at the next step; unknown and ended ids are ignored."""
+        with self._wake:
+            self._aborted.append(identity)
+            self._wake.notify()
+
+    def score(self, prompt: Sequence[int]) -> NDArray[np.float32]:
+        """Logits of every position of `prompt`, float32 [tokens, vocabulary].
+
+        Raises `EngineStopped` when the engine ends first.
+        """
+        self._admissible(Request(prompt, _GREEDY))
+        scoring = _Scoring(prompt)
+        with self._wake:
+            if self._stopping is not None:
+                raise EngineStopped(self._stopping)
+            self._open += 1
+            self._arrived.append(scoring)
+            self._progress.arrived(self._open)
+            self._wake.notify()
+        error = scoring.done.get()
+        if error is not None:
+            raise EngineStopped(error)
+        return np.concatenate(scoring.rows)
+
+    def stats(self) -> Stats:
+        """The scheduler's figures after the last step."""
+        return self._stats
+
+    def health(self) -> Health:
+        """Ready, or stalled when work is pending and no step comes."""
+        return self._progress.health()
+
+    def drain(self, timeout_ns: int) -> bool:
+        """Refuse new requests and wait for the live ones; whether all ended in time."""
+        self._progress.enter(HealthState.DRAINING, "shutting down")
+        with self._wake:
+            self._stopping = self._stopping or "the engine is shutting down"
+            return self._wake.wait_for(lambda: self._open == 0, timeout_ns / 1e9)
+
+    def close(self) -> None:
+        """Stop at once; live requests get an error. Safe to repeat."""
+        with self._wake:
+            self._stopping = self._stopping or "the engine is shutting down"
+            self._closing = True
+            self._wake.notify_all()
+        self._thread.join()
+        self._runner.close()
+
+    def _run(self) -> None:
+        try:
+            while self._take_arrivals():
+                self._step()
+            reason = "the engine is shutting down"
+        except BedplateError as cause:
+            reason = f"the engine stopped: {cause.message}"
+            log.error("engine_failed", message=reason, code=cause.code)
+        except Exception as cause:  # a bug of ours must not leave callers waiting
+            reason = "the engine stopped by an internal error"
+            log.error("engine_failed", message=reason, kind=type(cause).__name__, cause=str(cause))
+        self._end_all(reason)
+
+    def _end_all(self, reason: str) -> None:
+        self.failed = not self._closing
+        self._progress.enter(HealthState.FAILED if self.failed else HealthState.DRAINING, reason)
+        with self._wake:
+            self._stopping = reason
+            arrived, self._arrived = self._arrived, []
+        for item in [*self._live.values(), *self._scorings.values(), *arrived]:
+            if isinstance(item, _Scoring):
+                item.done.put(reason)
+            else:
+                self._deliver(item, item.fail(reason))
+        with self._wake:
+            self._open = 0
+            self._wake.notify_all()
+
+    def _take_arrivals(self) -> bool:
+        """Give what arrived to the scheduler; waits when idle. False to stop."""
+        with self._wake:
+            while not (self._arrived or self._aborted or self._live or self._scorings):
+                if self._closing:
+                    return False
+                self._wake.wait()
+            if self._closing:
+                return False
+            arrived, self._arrived = self._arrived, []
+            aborted, self._aborted = self._aborted, []
+        events = [self._arrive(item) for item in arrived]
+        ended = 0
+        for identity in aborted:
+            live = self._live.pop(identity, None)
+            if live is not None:
+                events.append(Event.end(identity))
+                self._deliver(live, live.abort())
+                ended += 1
+        if events:
+            self._scheduler.apply(events, now_ns=time.monotonic_ns())
+            self._stats = self._scheduler.stats()
+        self._closed(ended)
+        return True
+
+    def _arrive(self, item: Live | _Scoring) -> Event:
+        if isinstance(item, _Scoring):
+            identity = next(self._ids)
+            self._scorings[identity] = item
+            return Event.add(identity, item.prompt, 1, score=True)
+        self._live[item.identity] = item
+        request = item.request
+        return Event.add(
+            item.identity,
+            request.prompt,
+            item.max_tokens,
+            priority=request.priority,
+            domain=request.domain,
+        )
+
+    def _step(self) -> None:
+        plan = self._scheduler.plan(self._runner.arrays)
+        for identity in plan.preempted:
+            log.info("request_preempted", request=identity, step=plan.step)
+        if plan.token_count == 0:
+            return
+        self._prepare_samples(plan)
+        sampled = self._runner.run(plan)
+        self._scheduler.apply([Event.step_done(plan.step, sampled), *self._hand_out(plan, sampled)])
+        if self.check_every_step:
+            self._scheduler.check()
+        self._stats = self._scheduler.stats()
+        self._metrics.stepped(self._stats, plan.token_count, plan.sample_count)
+
+    def _prepare_samples(self, plan: Plan) -> None:
+        arrays, rows = plan.arrays, self._runner.sample_rows
+        now_ns = time.monotonic_ns()
+        for row in range(plan.row_count):
+            live = self._live.get(int(arrays["row_request"][row]))
+            if live is not None and live.admitted_ns is None:
+                live.admitted_ns = now_ns
+                live.cached_tokens = int(arrays["row_cached"][row])
+        for i in range(plan.sample_count):
+            live = self._live.get(int(arrays["row_request"][arrays["sample_row"][i]]))
+            rows[i] = (
+                live.request.sampling.row(live.generated) if live is not None else _GREEDY.row(0)
+            )
+
+    def _hand_out(self, plan: Plan, sampled: NDArray[np.int32]) -> list[Event]:
+        """Deliver the step's tokens; the requests that ended, as events."""
+        arrays, ends, now_ns = plan.arrays, [], time.monotonic_ns()
+        owners = arrays["row_request"][arrays["sample_row"][: plan.sample_count]]
+        if self._scorings:
+            ends += self._collect_scores(plan, owners)
+        for identity, token in zip(owners.tolist(), sampled.tolist(), strict=True):
+            live = self._live.get(identity)
+            if live is None:
+                continue
+            output = live.push(token)
+            if live.first_token_ns is None:
+                live.first_token_ns = now_ns
+                self._metrics.first_token(live, now_ns)
+            self._deliver(live, output)
+            if output.finish_reason is not None:
+                del self._live[identity]
+                ends.append(Event.end(identity))
+        self._closed(len(ends))
+        return ends
+
+    def _collect_scores(self, plan: Plan, owners: NDArray[np.uint64]) -> list[Event]:
+        logits = self._runner.logits(plan.sample_count)
+        ends = []
+        for identity, scoring in list(self._scorings.items()):
+            mine = logits[owners == identity]
+            if len(mine):
+                scoring.rows.append(mine)
+            if sum(len(rows) for rows in scoring.rows) == len(scoring.prompt):
+                del self._scorings[identity]
+                ends.append(Event.end(identity))
+                scoring.done.put(None)
+        return ends
+
+    def _deliver(self, live: Live, output: Output) -> None:
+        try:
+            live.sink(output)
+        except Exception as cause:  # a caller's fault must not end the engine
+            log.error("sink_failed", request=live.identity, cause=str(cause))
+        if output.finish_reason is not None:
+            self._metrics.ended(live, output.finish_reason, time.monotonic_ns())
+
+    def _closed(self, count: int) -> None:
+        with self._wake:
+            self._open -= count
+            self._wake.notify_all()
+        self._progress.step(self._open)
+
+
+def _outside(ids: Sequence[int], size: int) -> int | None:
+    """The first id that is not in [0, size), if any."""
+    for extreme in (min(ids), max(ids)):
+        if not 0 <= extreme < size:
+            return extreme
+    return None

@@ -1,0 +1,139 @@
+"""GGUF files: one file with configuration, tokenizer and tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gguf import GGUFReader
+
+from bedplate.hal.api import DType
+from bedplate.serving.errors import ModelFileError, UnsupportedModel
+from bedplate.serving.gguf_header import TensorEntry, read_tensor_table
+from bedplate.serving.modelfile import ADJACENT, LlamaConfig, RawTensor, check_tensors
+from bedplate.serving.tokenizer import Tokenizer, from_gguf
+
+_NAMES = {
+    "embedding": "token_embd.weight",
+    "final_norm": "output_norm.weight",
+    "head": "output.weight",
+    "rope_factors": "rope_freqs.weight",
+}
+_LAYER_NAMES = {
+    "attention_norm": "attn_norm",
+    "query": "attn_q",
+    "key": "attn_k",
+    "value": "attn_v",
+    "attention_output": "attn_output",
+    "feed_forward_norm": "ffn_norm",
+    "gate": "ffn_gate",
+    "up": "ffn_up",
+    "down": "ffn_down",
+}
+
+
+def _file_name(name: str) -> str:
+    if name in _NAMES:
+        return _NAMES[name]
+    _, layer, role = name.split(".")
+    return f"blk.{layer}.{_LAYER_NAMES[role]}.weight"
+
+
+class GgufModel:
+    """One GGUF file, checked and mapped. See `ModelFile` for the methods."""
+
+    def __init__(self, path: Path) -> None:
+        """Check the header, then read it.
+
+        Raises `ModelFileError` when it is damaged and `UnsupportedModel` when it is
+        of an architecture other than Llama's.
+        """
+        self.path = path
+        self._table: dict[str, TensorEntry] = read_tensor_table(path)
+        try:
+            self._reader = GGUFReader(path, "r")
+        except (ValueError, KeyError, IndexError, OverflowError) as cause:
+            raise ModelFileError(f"{path} cannot be read as GGUF: {cause}") from cause
+        self._bytes = np.memmap(path, np.uint8, "r")
+        architecture = self._text("general.architecture")
+        if architecture != "llama":
+            raise UnsupportedModel(
+                f"{path} is of architecture {architecture!r}, which is not served",
+                remedy="use a model of the Llama family",
+            )
+        self.config = self._config()
+        self.config.check(path)
+        template = self._value("tokenizer.chat_template")
+        self.chat_template = template if isinstance(template, str) else None
+        check_tensors(self)
+
+    def _value(self, key: str) -> Any:
+        field = self._reader.fields.get(key)
+        return None if field is None else field.contents()
+
+    def _text(self, key: str) -> str:
+        value = self._value(key)
+        if not isinstance(value, str):
+            raise ModelFileError(f"{self.path} lacks the text {key}")
+        return value
+
+    def _number(self, key: str, default: float | None = None) -> float:
+        value = self._value(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise ModelFileError(f"{self.path} lacks the number {key}")
+        return value
+
+    def _config(self) -> LlamaConfig:
+        n = self._number
+        hidden, heads = int(n("llama.embedding_length")), int(n("llama.attention.head_count"))
+        if heads < 1:
+            raise ModelFileError(f"{self.path} gives heads as {heads}")
+        embedding = self._table.get("token_embd.weight")
+        return LlamaConfig(
+            name=str(self._value("general.basename") or self.path.stem),
+            layers=int(n("llama.block_count")),
+            hidden=hidden,
+            heads=heads,
+            kv_heads=int(n("llama.attention.head_count_kv", heads)),
+            head_dim=int(n("llama.attention.key_length", hidden // heads)),
+            feed_forward=int(n("llama.feed_forward_length")),
+            vocabulary=embedding.shape[0] if embedding else int(n("llama.vocab_size")),
+            context_length=int(n("llama.context_length")),
+            rms_epsilon=float(n("llama.attention.layer_norm_rms_epsilon")),
+            rope_base=float(n("llama.rope.freq_base", 10000.0)),
+            rotary_pairing=ADJACENT,
+            tied_head="output.weight" not in self._table,
+        )
+
+    def has(self, name: str) -> bool:
+        """Whether the file holds the tensor."""
+        return _file_name(name) in self._table
+
+    def tensor(self, name: str) -> RawTensor:
+        """The tensor of this name; raises `ModelFileError` when the file lacks it."""
+        entry = self._table.get(_file_name(name))
+        if entry is None:
+            raise ModelFileError(f"{self.path} lacks the tensor {_file_name(name)}")
+        data = self._bytes[entry.offset_bytes : entry.offset_bytes + entry.bytes]
+        return RawTensor(entry.name, DType[entry.type_name], entry.shape, data)
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer stored in the file."""
+        return from_gguf(self.path, self._value)
+
+    def template_variables(self) -> dict[str, Any]:
+        """`bos_token` and `eos_token` as text."""
+        tokens = self._value("tokenizer.ggml.tokens") or []
+        found = {}
+        for variable in ("bos", "eos"):
+            index = self._value(f"tokenizer.ggml.{variable}_token_id")
+            if isinstance(index, int) and 0 <= index < len(tokens):
+                found[f"{variable}_token"] = tokens[index]
+        return found
+
+    def weight_format(self) -> str:
+        """The type of the first layer's largest tensor, in lower case."""
+        return self._table[_file_name("layer.0.up")].type_name.lower()

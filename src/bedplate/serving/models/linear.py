@@ -1,0 +1,124 @@
+"""One linear layer, y = x Wᵀ (+ residual), packed for each way it will run.
+
+Several weights that read the same input are stacked into one, so that a layer
+needs four products, not seven. Weights of unlike formats cannot be stacked; each
+then writes its own columns of the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from gguf import GGMLQuantizationType
+from gguf.quants import dequantize
+from numpy.typing import NDArray
+
+from bedplate.hal.api import Batch, DType, Tensor
+from bedplate.kernels.api import OpSet, Packed
+from bedplate.serving.modelfile import RawTensor
+from bedplate.serving.models.base import Precision
+
+# Up to this many rows the quantised product is used; its cost grows with rows
+# while the dense product's is flat until the weights stop dominating.
+FEW_ROWS = 8
+_QUANTIZED = (DType.Q4_0, DType.Q4_1, DType.Q8_0)
+
+
+def _stack(parts: Sequence[RawTensor]) -> list[RawTensor]:
+    """`parts` with equal formats joined along their rows."""
+    if len({part.dtype for part in parts}) != 1:
+        return list(parts)
+    rows = sum(part.shape[0] for part in parts)
+    data = parts[0].data if len(parts) == 1 else np.concatenate([part.data for part in parts])
+    return [RawTensor(parts[0].name, parts[0].dtype, (rows, parts[0].shape[1]), data)]
+
+
+class Linear:
+    """Packed weights of one product. Output rows are the stacked parts' rows."""
+
+    def __init__(self, ops: OpSet, parts: Sequence[RawTensor], precision: Precision) -> None:
+        self._ops = ops
+        self.inputs = parts[0].shape[1]
+        self.outputs = sum(part.shape[0] for part in parts)
+        self._few: list[tuple[int, Packed]] | None = None
+        self._many: list[tuple[int, Packed]] = []
+        compute = DType.F32 if precision is Precision.FLOAT32 else DType.BF16
+        few: list[tuple[int, Packed]] = []
+        column = 0
+        for part in _stack(parts):
+            self._many.append((column, _pack(ops, part, compute)))
+            rows, columns = part.shape
+            if precision is Precision.QUANTIZED and part.dtype in _QUANTIZED:
+                packed = ops.pack("quantized_matmul", part.data, part.dtype, (rows, columns))
+                few.append((column, packed))
+            column += rows
+        if len(few) == len(self._many):
+            self._few = few
+
+    def takes_float32(self, capacity: int) -> bool:
+        """Whether the product for `capacity` rows reads float32 activations."""
+        return capacity <= FEW_ROWS and self._few is not None
+
+    def record(
+        self,
+        batch: Batch,
+        x: Tensor,
+        out: Tensor,
+        count: Tensor,
+        *,
+        residual: Tensor | None = None,
+    ) -> None:
+        """Append the product for the rows of `x` [T, inputs] into `out` [T, outputs]."""
+        rows = x.shape[0]
+        few = self._few if self.takes_float32(rows) else None
+        for column, packed in few or self._many:
+            width = packed.shape[0]
+            operation = "quantized_matmul" if few else "matmul"
+            extra = {"activation": 1} if few else {}
+            self._ops.record(
+                batch,
+                operation,
+                [
+                    x,
+                    packed,
+                    None,
+                    _columns(residual, column, width),
+                    count,
+                    _columns(out, column, width),
+                ],
+                **extra,
+            )
+
+
+def _columns(tensor: Tensor | None, first: int, width: int) -> Tensor | None:
+    if tensor is None or (first == 0 and width == tensor.shape[1]):
+        return tensor
+    stride = tensor.strides[0] if tensor.strides else tensor.shape[1]
+    return Tensor(
+        tensor.buffer,
+        tensor.offset_bytes + first * tensor.dtype.block_bytes,
+        (tensor.shape[0], width),
+        tensor.dtype,
+        (stride, 1),
+    )
+
+
+def _pack(ops: OpSet, part: RawTensor, compute: DType) -> Packed:
+    rows, columns = part.shape
+    return ops.pack("matmul", as_float32(part), compute, (rows, columns))
+
+
+def as_float32(part: RawTensor) -> NDArray[np.float32]:
+    """The values of a tensor, float32 of its shape; blocks are dequantised."""
+    if part.dtype is DType.F32:
+        return part.data.view(np.float32).reshape(part.shape)
+    if part.dtype is DType.F16:
+        return part.data.view(np.float16).astype(np.float32).reshape(part.shape)
+    if part.dtype is DType.BF16:
+        wide = part.data.view(np.uint16).astype(np.uint32) << 16
+        return wide.view(np.float32).reshape(part.shape)
+    kind = GGMLQuantizationType[part.dtype.name]
+    rows = part.data.reshape(part.shape[0], -1)
+    values: NDArray[np.float32] = dequantize(rows, kind).reshape(part.shape)
+    return values

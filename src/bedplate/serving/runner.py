@@ -1,0 +1,139 @@
+"""The runner: a plan becomes one submission to the device queue.
+
+Batches are recorded once per capacity (a few powers of two) and submitted as they
+are; what changes from step to step lies in device memory, where the scheduler
+writes its plan. A step is one body, one head and one sampling batch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedplate.hal.api import Batch, Device, DType, Tensor
+from bedplate.kernels.api import OpSet
+from bedplate.serving.models.base import Model, StepTensors
+from bedplate.serving.sampling import SAMPLE_ROW
+from bedplate.serving.scheduler import Limits, Plan, PlanArrays
+
+STEP_DEADLINE_NS = 120_000_000_000  # the longest step seen is under a second
+
+
+def capacities(most: int, first: int = 8) -> list[int]:
+    """1, `first`, then doublings up to and including `most`."""
+    sizes = [1]
+    size = first
+    while size < most:
+        sizes.append(size)
+        size *= 2
+    return sizes if most == 1 else [*sizes, most]
+
+
+class Runner:
+    """Owns the device side of one engine: plan arrays, batches, logits."""
+
+    def __init__(self, device: Device, ops: OpSet, model: Model, limits: Limits) -> None:
+        """Allocate the step's tensors and record the batches; `allocate_kv` is done."""
+        self._device, self._ops, self._model, self._limits = device, ops, model, limits
+        self._queue = device.queue()
+        self._timeline = device.timeline()
+        self._submitted = 0
+        rows, tokens, samples = (
+            limits.max_running,
+            limits.max_batched_tokens,
+            limits.max_sample_rows,
+        )
+        shapes = {
+            "tokens": (tokens,),
+            "positions": (tokens,),
+            "kv_slots": (tokens,),
+            "query_start": (rows + 1,),
+            "context_length": (rows,),
+            "block_table": (rows, limits.blocks_per_request),
+            "sample_token": (samples,),
+        }
+        tensors = {name: device.empty(shape, DType.I32) for name, shape in shapes.items()}
+        self.arrays = PlanArrays(limits, {name: t.view() for name, t in tensors.items()})
+        counts = device.empty((3,), DType.U32)
+        self._counts: NDArray[np.uint32] = counts.view()
+        token_count, sequence_count, sample_count = (
+            Tensor(counts.buffer, counts.offset_bytes + 4 * i, (1,), DType.U32) for i in range(3)
+        )
+        self._step = StepTensors(
+            **tensors,
+            token_count=token_count,
+            sequence_count=sequence_count,
+            sample_count=sample_count,
+        )
+        self._logits = device.empty((samples, model.config.vocabulary), DType.F32)
+        self._rows = device.empty((samples, SAMPLE_ROW.itemsize), DType.U8)
+        self._sampled = device.empty((samples,), DType.I32)
+        self.sample_rows: NDArray[Any] = self._rows.view().reshape(-1).view(SAMPLE_ROW)
+        self._body_sizes = capacities(tokens)
+        self._head_sizes = capacities(samples)
+        self._bodies: dict[int, Batch] = {}
+        self._heads: dict[int, Batch] = {}
+
+    def warm_up(self) -> None:
+        """Record every batch, so that no step pays for it."""
+        for size in self._body_sizes:
+            self._body(size)
+        for size in self._head_sizes:
+            self._head(size)
+
+    def _body(self, size: int) -> Batch:
+        if size not in self._bodies:
+            batch = self._bodies[size] = Batch()
+            self._model.record_body(batch, self._step, size)
+        return self._bodies[size]
+
+    def _head(self, size: int) -> Batch:
+        if size not in self._heads:
+            batch = self._heads[size] = Batch()
+            self._model.record_head(batch, self._step, self._logits, size)
+            logits, rows, out = self._logits, self._rows, self._sampled
+            self._ops.record(
+                batch,
+                "sample",
+                [
+                    Tensor(logits.buffer, logits.offset_bytes, (size, logits.shape[1]), DType.F32),
+                    Tensor(rows.buffer, rows.offset_bytes, (size, rows.shape[1]), DType.U8),
+                    self._step.sample_count,
+                    Tensor(out.buffer, out.offset_bytes, (size,), DType.I32),
+                    None,
+                ],
+            )
+        return self._heads[size]
+
+    def run(self, plan: Plan) -> NDArray[np.int32]:
+        """Run `plan`, whose arrays are `self.arrays` and whose sample rows are set.
+
+        Returns the sampled ids, int32 [sample_count], -1 where logits hold NaN.
+        Raises `DeviceError` when the device fails; the step is then lost.
+        """
+        self._counts[:] = (plan.token_count, plan.row_count, plan.sample_count)
+        body = self._body(self._body_sizes[bisect_left(self._body_sizes, plan.token_count)])
+        self._submitted += 1
+        signal = [(self._timeline, self._submitted)]
+        if plan.sample_count:
+            head = self._head(self._head_sizes[bisect_left(self._head_sizes, plan.sample_count)])
+            self._queue.submit(body, tag=plan.step)
+            self._queue.submit(head, tag=plan.step, signal=signal)
+        else:
+            self._queue.submit(body, tag=plan.step, signal=signal)
+        self._timeline.wait(self._submitted, STEP_DEADLINE_NS)
+        sampled: NDArray[np.int32] = self._sampled.view()[: plan.sample_count].copy()
+        return sampled
+
+    def logits(self, count: int) -> NDArray[np.float32]:
+        """A copy of the first `count` rows of the last step's logits, [count, vocabulary]."""
+        rows: NDArray[np.float32] = self._logits.view()[:count].copy()
+        return rows
+
+    def close(self) -> None:
+        """Return the queue and the timeline."""
+        self._queue.destroy()
+        self._timeline.destroy()

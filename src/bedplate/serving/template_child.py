@@ -1,0 +1,91 @@
+"""The child process that runs one chat template; started by `template`.
+
+Speaks JSON lines on its standard streams: first the template, then one line for
+each prompt to render. It holds nothing worth stealing, its memory is limited by
+the kernel, and its parent ends it when it takes too long. Imports little, so that
+it starts in a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, NoReturn
+
+from jinja2 import Template, TemplateError
+from jinja2.exceptions import SecurityError
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+MEMORY_BYTES = 512 << 20
+LONGEST_OUTPUT_CHARACTERS = 4_000_000
+
+
+class _TooMuch(Exception):
+    """The output grew beyond any sound prompt."""
+
+
+def _raise(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def compile_template(source: str) -> Template:
+    """The template in its sandbox, with the functions that model files expect."""
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _raise
+    environment.globals["strftime_now"] = lambda form: date.today().strftime(form)
+    return environment.from_string(source)
+
+
+def render(template: Template, values: Mapping[str, Any]) -> dict[str, str]:
+    """`{"text": ...}`, or `{"error": ...}` with one clause on what went wrong."""
+    pieces, written = [], 0
+    try:
+        for piece in template.generate(**values):
+            written += len(piece)
+            if written > LONGEST_OUTPUT_CHARACTERS:
+                raise _TooMuch
+            pieces.append(piece)
+    except SecurityError:
+        return {"error": "reached outside its sandbox"}
+    except (_TooMuch, MemoryError):
+        return {"error": "wrote more than any prompt may hold"}
+    except RecursionError:
+        return {"error": "calls itself without end"}
+    except Exception as cause:  # a template can raise anything
+        return {"error": f"refuses these messages: {cause}"}
+    return {"text": "".join(pieces)}
+
+
+def main() -> None:
+    """Serve the parent until it closes the pipe."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    start = json.loads(sys.stdin.readline())
+    try:
+        template = compile_template(start["source"])
+    except (TemplateError, MemoryError, RecursionError) as cause:
+        _answer({"error": str(cause) or type(cause).__name__})
+        return
+    _answer({})
+    for line in sys.stdin:
+        _answer(render(template, {**start["variables"], **json.loads(line)}))
+
+
+def _answer(message: Mapping[str, str]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

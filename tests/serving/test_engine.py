@@ -1,0 +1,214 @@
+"""The engine over real steps: what comes out, when it ends, and what is left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from queue import SimpleQueue
+
+import numpy as np
+import pytest
+from tests.serving.conftest import SMALL
+
+from bedplate.core.health import HealthState
+from bedplate.hal.api import DeviceError
+from bedplate.serving.api import (
+    Engine,
+    EngineOptions,
+    EngineStopped,
+    FinishReason,
+    LimitsError,
+    Output,
+    Precision,
+    Request,
+    RequestRefused,
+    Sampling,
+    stream,
+)
+
+GREEDY = Sampling(temperature=0, max_tokens=12, ignore_eos=True)
+PROMPT = [1, 40, 41, 42, 43]
+
+
+def wait_idle(engine: Engine) -> None:
+    """Until every block is free again."""
+    until = time.monotonic() + 10
+    while engine.stats().running and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def test_greedy_text_repeats_and_does_not_depend_on_the_chunks(tiny: Engine) -> None:
+    """The same prompt gives the same tokens, also when its prefix is found in the pool."""
+    prompt = [3 + i % 90 for i in range(70)]
+    first, second = (tiny.generate([prompt], GREEDY)[0] for _ in range(2))
+    assert first.tokens == second.tokens
+    assert len(first.tokens) == 12
+    assert (first.cached_tokens, second.cached_tokens) == (0, 64)
+
+
+def test_a_batch_gives_what_each_prompt_gives_alone(tiny_path: Path) -> None:
+    """Eight prompts of different lengths together in float32: each as if alone."""
+    prompts = [[1, *range(10, 12 + 5 * i)] for i in range(8)]
+    with Engine(str(tiny_path), replace(SMALL, precision=Precision.FLOAT32)) as engine:
+        alone = [engine.generate([p], GREEDY)[0].tokens for p in prompts]
+        together = [r.tokens for r in engine.generate(prompts, GREEDY)]
+    assert together == alone
+
+
+def test_two_precisions_agree_on_the_logits(tiny: Engine) -> None:
+    """Float32 and quantized differ by rounding only; shifted logits would differ by more."""
+    options = replace(SMALL, precision=Precision.FLOAT32)
+    with Engine(str(tiny.model.path), options) as exact:
+        want, got = exact.score(PROMPT * 8), tiny.score(PROMPT * 8)
+    assert want.shape == got.shape == (40, tiny.tokenizer.size)
+    spread = want.std()
+    assert np.abs(want - got).max() < 0.2 * spread
+    assert np.abs(want - np.roll(got, 1, axis=1)).max() > spread
+
+
+def test_seeds_repeat_and_differ(tiny: Engine) -> None:
+    """One seed gives one text; another seed gives another."""
+
+    def run(seed: int) -> tuple[int, ...]:
+        sampling = Sampling(temperature=1.5, seed=seed, max_tokens=20, ignore_eos=True)
+        return tiny.generate([PROMPT], sampling)[0].tokens
+
+    assert run(5) == run(5)
+    assert run(5) != run(6)
+
+
+def test_stop_ids_end_a_request_and_length_ends_it(tiny: Engine) -> None:
+    """The first greedy token as a stop id ends at once, with no text of it."""
+    token = tiny.generate([PROMPT], GREEDY)[0].tokens[0]
+    sampling = Sampling(temperature=0, max_tokens=12, stop_token_ids=(token,))
+    result = tiny.generate([PROMPT], sampling)[0]
+    assert (result.finish_reason, result.text) == (FinishReason.STOP, "")
+    assert tiny.generate([PROMPT], GREEDY)[0].finish_reason is FinishReason.LENGTH
+
+
+def test_min_tokens_holds_a_stop_id_back(tiny: Engine) -> None:
+    """Before min_tokens a stop id does not end the request."""
+    token = tiny.generate([PROMPT], GREEDY)[0].tokens[0]
+    sampling = Sampling(temperature=0, max_tokens=6, min_tokens=3, stop_token_ids=(token,))
+    assert len(tiny.generate([PROMPT], sampling)[0].tokens) >= 4
+
+
+def test_leaving_a_stream_aborts_and_frees_the_blocks(tiny: Engine) -> None:
+    """Closing the iterator ends the request at the next step."""
+    long = Sampling(temperature=0, max_tokens=100, ignore_eos=True)
+    outputs = stream(tiny, Request(PROMPT, long))
+    next(outputs)
+    outputs.close()
+    wait_idle(tiny)
+    stats = tiny.stats()
+    assert stats.blocks_clean + stats.blocks_cached == tiny.limits.block_count
+
+
+def test_random_aborts_leave_nothing(tiny: Engine) -> None:
+    """A hundred requests, half of them aborted at any time: every one ends, no block is lost."""
+    rng = np.random.default_rng(3)
+    ended: SimpleQueue[Output] = SimpleQueue()
+
+    def sink(output: Output) -> None:
+        if output.finish_reason is not None:
+            ended.put(output)
+
+    for _ in range(100):
+        length, new = int(rng.integers(1, 90)), int(rng.integers(1, 30))
+        prompt = rng.integers(3, 200, length).tolist()
+        identity = tiny.submit(
+            Request(prompt, Sampling(temperature=0, max_tokens=new, ignore_eos=True)), sink
+        )
+        if rng.random() < 0.5:
+            timer = threading.Timer(float(rng.random()) * 0.02, tiny.abort, [identity])
+            timer.start()
+    reasons = [ended.get(timeout=30).finish_reason for _ in range(100)]
+    assert set(reasons) <= {FinishReason.LENGTH, FinishReason.ABORT}
+    assert tiny.generate([PROMPT], GREEDY)[0].finish_reason is FinishReason.LENGTH
+    wait_idle(tiny)
+    stats = tiny.stats()
+    assert stats.blocks_clean + stats.blocks_cached == tiny.limits.block_count
+
+
+@pytest.mark.parametrize(
+    ("prompt", "match"),
+    [([], "empty"), ([1] * 128, "128 tokens"), ([99999], "99999"), ([-1], "-1")],
+)
+def test_a_prompt_that_cannot_run_is_refused_at_once(
+    tiny: Engine, prompt: list[int], match: str
+) -> None:
+    """Empty, too long, or with ids outside the vocabulary; nothing is queued."""
+    with pytest.raises(RequestRefused, match=match):
+        tiny.submit(Request(prompt, GREEDY), lambda output: None)
+    assert tiny.stats().waiting == 0
+
+
+def test_a_full_queue_refuses_with_429(tiny: Engine) -> None:
+    """The request beyond the limit is refused, and those before it end."""
+    done: SimpleQueue[Output] = SimpleQueue()
+    refused = None
+    for _ in range(tiny.limits.max_requests + 1):
+        try:
+            tiny.submit(Request(PROMPT, Sampling(temperature=0, max_tokens=100)), done.put)
+        except RequestRefused as error:
+            refused = error
+            break
+    assert refused is not None
+    assert refused.status == 429
+
+
+def test_a_lost_device_ends_every_request_and_the_engine(
+    tiny: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failing step: each live request gets an error, health fails, new ones are refused."""
+
+    def lose(plan: object) -> None:
+        raise DeviceError("the device is gone")
+
+    monkeypatch.setattr(tiny._runner, "run", lose)
+    with pytest.raises(EngineStopped, match="device is gone"):
+        tiny.generate([PROMPT, PROMPT], GREEDY)
+    assert tiny.health().state is HealthState.FAILED
+    with pytest.raises(EngineStopped):
+        tiny.submit(Request(PROMPT, GREEDY), lambda output: None)
+
+
+def test_a_hanging_step_shows_as_stalled(tiny: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pending work without a step for the stall time is a stall; idle is not."""
+    assert tiny.health().state is HealthState.READY
+    release = threading.Event()
+    run = tiny._runner.run
+
+    def hang(plan: object) -> object:
+        release.wait(20)
+        return run(plan)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tiny._runner, "run", hang)
+    monkeypatch.setattr(tiny._progress, "_stall_after_ns", 50_000_000)
+    done: SimpleQueue[Output] = SimpleQueue()
+    tiny.submit(Request(PROMPT, Sampling(temperature=0, max_tokens=1)), done.put)
+    until = time.monotonic() + 10
+    while tiny.health().state is not HealthState.STALLED and time.monotonic() < until:
+        time.sleep(0.01)
+    assert tiny.health().state is HealthState.STALLED
+    release.set()
+    assert done.get(timeout=10).finish_reason is FinishReason.LENGTH
+
+
+def test_limits_that_cannot_hold_name_what_fits(tiny_path: object) -> None:
+    """A pool below one longest request: the largest length that fits is in the remedy."""
+    options = EngineOptions(kv_memory_bytes=20_000, max_model_tokens=256)
+    with pytest.raises(LimitsError, match=r"use --max-model-len \d+ or less"):
+        Engine(str(tiny_path), options)
+    with pytest.raises(LimitsError, match="2 to 256"):
+        Engine(str(tiny_path), EngineOptions(max_model_tokens=257))
+
+
+def test_the_default_model_answers(default_model: Engine) -> None:
+    """The real model continues a sentence as any reader would."""
+    sampling = Sampling(temperature=0, max_tokens=4)
+    assert default_model.generate(["The capital of France is"], sampling)[0].text.startswith(
+        " Paris"
+    )

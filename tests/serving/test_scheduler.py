@@ -1,0 +1,356 @@
+"""The scheduler and the block pool, against a plain model of what they promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bedplate.serving.errors import SchedulerError
+from bedplate.serving.scheduler import (
+    STATUS_QUEUE_FULL,
+    STATUS_TOO_LONG,
+    Event,
+    Limits,
+    PlanArrays,
+    Scheduler,
+    siphash128,
+)
+
+KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
+
+# Inputs 00, 00 01, ...: the first vectors of the 128-bit variant's reference.
+VECTORS = [
+    "a3817f04ba25a8e66df67214c7550293",
+    "da87c1d86b99af44347659119b22fc45",
+    "8177228da4a45dc7fca38bdef60affe4",
+    "9c70b60c5267a94e5f33b6b02985ed51",
+    "f88164c12d9c8faf7d0f6e7c7bcd5579",
+    "1368875980776f8854527a07690e9627",
+    "14eeca338b208613485ea0308fd7a15e",
+    "a1f1ebbed8dbc153c0b84aa61ff08239",
+    "3b62a9ba6258f5610f83e264f31497b4",
+]
+
+
+def small(**changes: object) -> Limits:
+    """Limits small enough to be short of everything."""
+    values: dict[str, object] = {
+        "block_count": 16,
+        "block_tokens": 4,
+        "max_requests": 32,
+        "max_running": 8,
+        "max_batched_tokens": 16,
+        "max_model_tokens": 48,
+        "max_sample_rows": 16,
+    }
+    return Limits(**{**values, **changes})  # type: ignore[arg-type]
+
+
+class Driver:
+    """Runs a scheduler as an engine would, and checks every plan it makes."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.scheduler = Scheduler(limits, hash_key=KEY)
+        self.arrays = PlanArrays(limits)
+        self.live: dict[int, dict[str, object]] = {}
+        self.slots: dict[int, tuple[int, ...]] = {}  # KV slot -> the prefix it holds
+        self.preemptions: dict[int, int] = {}
+        self.finished: list[int] = []
+
+    def add(self, request: int, prompt: list[int], new: int, **options: object) -> None:
+        self.scheduler.apply([Event.add(request, prompt, new, **options)])  # type: ignore[arg-type]
+        self.live[request] = {"tokens": list(prompt), "want": len(prompt) + new}
+
+    def end(self, request: int) -> None:
+        self.scheduler.apply([Event.end(request)])
+        del self.live[request]
+
+    def step(self) -> int:
+        """Plan and run one step; returns the tokens it held."""
+        plan = self.scheduler.plan(self.arrays)
+        self.scheduler.check()
+        for request in plan.preempted:
+            self.preemptions[request] = self.preemptions.get(request, 0) + 1
+        if plan.token_count == 0:
+            return 0
+        assert plan.token_count <= self.limits.max_batched_tokens
+        a, bt = self.arrays, self.limits.block_tokens
+        written: set[int] = set()
+        for row in range(plan.row_count):
+            request = int(a["row_request"][row])
+            tokens: list[int] = self.live[request]["tokens"]  # type: ignore[assignment]
+            first, count = int(a["row_first"][row]), int(a["row_tokens"][row])
+            start = int(a["query_start"][row])
+            assert int(a["query_start"][row + 1]) == start + count
+            assert int(a["context_length"][row]) == first + count <= len(tokens)
+            table = a["block_table"][row]
+            for i in range(count):
+                position = first + i
+                slot = int(table[position // bt]) * bt + position % bt
+                assert a["tokens"][start + i] == tokens[position]
+                assert a["positions"][start + i] == position
+                assert a["kv_slots"][start + i] == slot
+                assert slot not in written, "two rows write one slot"
+                written.add(slot)
+                self.slots[slot] = tuple(tokens[: position + 1])
+            for position in range(first + count):
+                slot = int(table[position // bt]) * bt + position % bt
+                assert self.slots[slot] == tuple(tokens[: position + 1]), "stale KV is read"
+        sampled = np.full(plan.sample_count, -1, np.int32)
+        ends = []
+        for i in range(plan.sample_count):
+            row = int(a["sample_row"][i])
+            request = int(a["row_request"][row])
+            state = self.live[request]
+            tokens = state["tokens"]  # type: ignore[assignment]
+            assert a["sample_token"][i] == a["query_start"][row + 1] - 1
+            sampled[i] = (sum(tokens) * 31 + len(tokens)) % 5
+            tokens.append(int(sampled[i]))
+            if len(tokens) == state["want"]:
+                ends.append(request)
+        self.scheduler.apply([Event.step_done(plan.step, sampled), *map(Event.end, ends)])
+        for request in ends:
+            self.finished.append(request)
+            del self.live[request]
+        self.scheduler.check()
+        return plan.token_count
+
+    def drain(self, most: int = 2000) -> int:
+        """Step until nothing is left; returns the steps taken."""
+        for steps in range(most):
+            if not self.live:
+                return steps
+            assert self.step() > 0, "an idle step while a request can run"
+        raise AssertionError(f"{len(self.live)} requests unfinished after {most} steps")
+
+
+@pytest.mark.parametrize("length", range(len(VECTORS)))
+def test_siphash_gives_the_published_vectors(length: int) -> None:
+    """The keyed hash is the published SipHash-2-4-128."""
+    assert siphash128(KEY, bytes(range(length))).hex() == VECTORS[length]
+
+
+def test_one_request_is_read_then_decoded_token_by_token() -> None:
+    """A prompt of 6 and 3 new tokens: one step of 6, then two of 1."""
+    driver = Driver(small())
+    driver.add(1, [1, 2, 3, 4, 5, 6], 3)
+    assert [driver.step() for _ in range(3)] == [6, 1, 1]
+    assert driver.finished == [1]
+    stats = driver.scheduler.stats()
+    assert stats.blocks_referenced == 0
+    assert stats.blocks_clean + stats.blocks_cached == 16
+
+
+def test_a_long_prompt_is_read_in_chunks_within_the_budget() -> None:
+    """40 tokens with a budget of 16 take 16, 16 and 8."""
+    driver = Driver(small())
+    driver.add(1, list(range(40)), 1)
+    assert [driver.step() for _ in range(3)] == [16, 16, 8]
+
+
+def test_decoding_goes_on_while_a_long_prompt_is_read() -> None:
+    """Each step of the long prompt also holds the running request's token."""
+    driver = Driver(small())
+    driver.add(1, [1, 2, 3], 20)
+    driver.step()
+    driver.add(2, list(range(40)), 1)
+    for _ in range(2):
+        before = len(driver.live[1]["tokens"])  # type: ignore[arg-type]
+        assert driver.step() == 16
+        assert len(driver.live[1]["tokens"]) == before + 1  # type: ignore[arg-type]
+
+
+def test_a_short_prompt_does_not_wait_for_a_long_one() -> None:
+    """The budget is shared: the short request samples in the first step."""
+    driver = Driver(small())
+    driver.add(1, list(range(40)), 1)
+    driver.add(2, [1, 2, 3], 1)
+    driver.step()
+    assert driver.finished == [2]
+
+
+def test_a_shared_prefix_is_found_and_never_all_of_the_prompt() -> None:
+    """A repeated prompt of 12 tokens finds 2 of its 3 blocks: one token must be computed."""
+    driver = Driver(small())
+    driver.add(1, list(range(12)), 1)
+    driver.drain()
+    driver.add(2, list(range(12)), 1)
+    assert driver.step() == 4
+    assert driver.arrays["row_cached"][0] == 8
+    assert driver.scheduler.stats().prefix_hit == 8
+
+
+def test_domains_do_not_share_prefixes() -> None:
+    """The same tokens under another domain are computed again."""
+    driver = Driver(small())
+    driver.add(1, list(range(12)), 1, domain=(1, 0))
+    driver.drain()
+    driver.add(2, list(range(12)), 1, domain=(2, 0))
+    assert driver.step() == 12
+    driver.add(3, list(range(12)), 1, domain=(1, 0))
+    assert driver.step() == 4
+
+
+def test_sharing_can_be_switched_off() -> None:
+    """Without prefix sharing no block is ever cached."""
+    driver = Driver(small(prefix_sharing=False))
+    for request in (1, 2):
+        driver.add(request, list(range(12)), 1)
+        driver.drain()
+    assert driver.scheduler.stats().prefix_hit == 0
+    assert driver.scheduler.stats().blocks_cached == 0
+
+
+def test_two_long_requests_that_do_not_fit_together_both_finish() -> None:
+    """Each needs 40 of the pool's 64 tokens: the later one gives way, and not for ever."""
+    driver = Driver(small(prefix_sharing=False))
+    driver.add(1, list(range(30)), 14)
+    driver.add(2, list(range(31)), 14)
+    driver.drain()
+    assert sorted(driver.finished) == [1, 2]
+    assert driver.preemptions.get(1, 0) == 0
+    assert driver.preemptions.get(2, 0) <= 2
+
+
+def test_a_request_that_can_never_fit_is_refused_at_once() -> None:
+    """Longer than the model or the pool: TOO_LONG, and nothing is queued."""
+    driver = Driver(small(block_count=4))
+    with pytest.raises(SchedulerError, match="needs 49 tokens") as info:
+        driver.scheduler.apply([Event.add(1, list(range(40)), 9)])
+    assert info.value.status == STATUS_TOO_LONG
+    with pytest.raises(SchedulerError, match="the pool 16"):
+        driver.scheduler.apply([Event.add(1, list(range(10)), 9)])
+    assert driver.scheduler.stats().waiting == 0
+
+
+def test_a_full_queue_refuses_and_keeps_the_rest() -> None:
+    """The request beyond max_requests is refused by status."""
+    driver = Driver(small(max_requests=8))
+    for request in range(8):
+        driver.add(request, [1, 2], 1)
+    with pytest.raises(SchedulerError) as info:
+        driver.scheduler.apply([Event.add(99, [1, 2], 1)])
+    assert info.value.status == STATUS_QUEUE_FULL
+    driver.drain()
+
+
+def test_priority_goes_before_arrival() -> None:
+    """With room for one running request, the urgent one is admitted first."""
+    driver = Driver(small(max_running=1))
+    driver.add(1, [1, 2], 1, priority=5)
+    driver.add(2, [1, 2], 1, priority=0)
+    driver.drain()
+    assert driver.finished == [2, 1]
+
+
+def test_scoring_samples_every_prompt_row_within_the_row_limit() -> None:
+    """A score request of 40 tokens with 16 logits rows takes three steps of all rows."""
+    driver = Driver(small())
+    driver.scheduler.apply([Event.add(1, list(range(40)), 1, score=True)])
+    rows = []
+    for _ in range(3):
+        plan = driver.scheduler.plan(driver.arrays)
+        assert plan.sample_count == plan.token_count
+        rows += list(driver.arrays["positions"][: plan.token_count])
+        driver.scheduler.apply([Event.step_done(plan.step, np.zeros(plan.sample_count, np.int32))])
+    assert rows == list(range(40))
+
+
+def test_a_lost_step_is_planned_again() -> None:
+    """After STEP_LOST the same rows come back and nothing counts as computed."""
+    driver = Driver(small())
+    driver.add(1, [1, 2, 3], 2)
+    plan = driver.scheduler.plan(driver.arrays)
+    with pytest.raises(SchedulerError, match="in flight"):
+        driver.scheduler.plan(driver.arrays)
+    driver.scheduler.apply([Event.step_lost(plan.step)])
+    assert driver.step() == 3
+
+
+def test_blocks_freed_under_a_running_step_are_fenced() -> None:
+    """END while the step is in flight keeps its blocks from others until the step is done."""
+    driver = Driver(small())
+    driver.add(1, [1, 2, 3], 2)
+    plan = driver.scheduler.plan(driver.arrays)
+    driver.scheduler.apply([Event.end(1)])
+    assert driver.scheduler.stats().blocks_fenced == 1
+    driver.scheduler.check()
+    driver.scheduler.apply([Event.step_done(plan.step, np.zeros(plan.sample_count, np.int32))])
+    stats = driver.scheduler.stats()
+    assert (stats.blocks_fenced, stats.blocks_clean) == (0, 16)
+
+
+def test_a_token_of_minus_one_ends_the_row_alone() -> None:
+    """A row without a token (NaN logits) is never planned again; its neighbour goes on."""
+    driver = Driver(small())
+    driver.add(1, [1, 2, 3], 4)
+    driver.add(2, [4, 5, 6], 4)
+    plan = driver.scheduler.plan(driver.arrays)
+    driver.scheduler.apply([Event.step_done(plan.step, np.array([-1, 7], np.int32))])
+    plan = driver.scheduler.plan(driver.arrays)
+    assert list(driver.arrays["row_request"][: plan.row_count]) == [2]
+
+
+def test_identical_events_give_identical_plans() -> None:
+    """Two states fed the same events plan the same, arrays and all."""
+    one, two = Driver(small()), Driver(small())
+    for driver in (one, two):
+        driver.add(1, list(range(20)), 6)
+        driver.add(2, list(range(9)), 6)
+    for _ in range(6):
+        assert one.step() == two.step()
+        for name, array in one.arrays.arrays.items():
+            np.testing.assert_array_equal(array, two.arrays[name])
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    data=st.data(),
+    blocks=st.integers(4, 20),
+    block_tokens=st.sampled_from([1, 2, 4, 8]),
+    budget=st.integers(1, 24),
+    running=st.integers(1, 6),
+    sharing=st.booleans(),
+)
+def test_random_histories_lose_nothing(
+    data: st.DataObject,
+    blocks: int,
+    block_tokens: int,
+    budget: int,
+    running: int,
+    sharing: bool,
+) -> None:
+    """Any mix of arrivals, aborts and steps: every read sees its own prefix, all finish,
+    no block leaks, every invariant holds after every call."""
+    limits = small(
+        block_count=blocks,
+        block_tokens=block_tokens,
+        max_batched_tokens=budget,
+        max_running=running,
+        max_sample_rows=min(budget, running),
+        prefix_sharing=sharing,
+    )
+    driver = Driver(limits)
+    longest = min(48, blocks * block_tokens)
+    for request in range(data.draw(st.integers(1, 14))):
+        length = data.draw(st.integers(1, max(1, longest - 1)))
+        new = data.draw(st.integers(1, max(1, longest - length)))
+        if length + new <= longest:
+            stem = data.draw(st.integers(0, 1))
+            driver.add(
+                request,
+                [(i * (stem + 1)) % 7 for i in range(length)],
+                new,
+                priority=data.draw(st.integers(0, 2)),
+            )
+        for _ in range(data.draw(st.integers(0, 3))):
+            driver.step()
+        if driver.live and data.draw(st.integers(0, 9)) == 0:
+            driver.end(data.draw(st.sampled_from(sorted(driver.live))))
+    driver.drain()
+    stats = driver.scheduler.stats()
+    assert stats.blocks_referenced == stats.blocks_fenced == stats.waiting == stats.running == 0
+    assert stats.blocks_clean + stats.blocks_cached == blocks

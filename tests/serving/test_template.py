@@ -1,0 +1,92 @@
+"""Chat templates: what they may do, and what happens to those that do more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+
+from bedplate.serving import template_child as module
+from bedplate.serving.errors import RequestRefused, UnsupportedModel
+from bedplate.serving.template import ChatTemplate
+
+MESSAGES = [{"role": "user", "content": "Hi {{ 7 * 7 }}"}]
+
+Make = Callable[..., ChatTemplate]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Makes templates and ends their children."""
+    with ExitStack() as stack:
+        yield lambda source, variables=None: stack.enter_context(
+            closing(ChatTemplate(source, variables or {}))
+        )
+
+
+def test_messages_are_data_not_template(make: Make) -> None:
+    """Braces in a message stay as they are, and the variables are there."""
+    source = "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+    text = make(source, {"bos_token": "<s>"}).render(MESSAGES)
+    assert text == "<s>[user]Hi {{ 7 * 7 }}"
+
+
+def test_the_generation_prompt_can_be_left_out(make: Make) -> None:
+    """`add_generation_prompt` reaches the template."""
+    template = make("{{ 'go' if add_generation_prompt else 'stop' }}")
+    assert template.render(MESSAGES) == "go"
+    assert template.render(MESSAGES, add_generation_prompt=False) == "stop"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ lipsum.__globals__['os'].system('true') }}",
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ messages.append(1) }}",
+        "{{ cycler.__init__.__globals__ }}",
+        "{{ raise_exception('no system role here') }}",
+        "{{ messages[0].content.missing.deeper }}",
+        "{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}",
+        "{% for a in range(99999) %}{{ 'x' * 10000 }}{% endfor %}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{{ 'x' * 10000000000 }}",
+        "{{ (8 + messages|length) ** (9 ** 9) }}",
+        "{{ 'x'.ljust(9999999999) }}",
+        "{{ '%9999999999d' % 1 }}",
+        "{{ '{:>9999999999}'.format(1) }}",
+        "{{ 'x'|center(9999999999) }}",
+        "{{ 'x'|indent(9999999999) }}",
+        "{{ [1] * 10000000000 }}",
+    ],
+)
+def test_a_hostile_template_costs_one_refusal(make: Make, source: str) -> None:
+    """Escapes, endless loops, recursion and huge values end as a refusal of that request."""
+    with pytest.raises(RequestRefused) as info:
+        make(source).render(MESSAGES)
+    assert info.value.status == 400
+    assert info.value.condition == "template_error"
+
+
+def test_a_template_that_does_not_compile_refuses_the_model(make: Make) -> None:
+    """The model is refused at load, with the reason."""
+    with pytest.raises(UnsupportedModel, match="does not compile"):
+        make("{% for %}")
+
+
+def test_the_limits_leave_room_for_real_prompts(make: Make) -> None:
+    """A conversation of 2,000 messages renders."""
+    source = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}\n{% endfor %}"
+    text = make(source).render(MESSAGES * 2000)
+    assert text.count("user") == 2000
+    assert len(text) < module.LONGEST_OUTPUT_CHARACTERS
+
+
+def test_the_template_serves_on_after_a_hostile_message(make: Make) -> None:
+    """A message that makes the template run away is refused; the next one renders."""
+    loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    template = make("{% if messages[0].content == 'loop' %}" + loop + "{% endif %}done")
+    with pytest.raises(RequestRefused, match="did not finish"):
+        template.render([{"role": "user", "content": "loop"}])
+    assert template.render(MESSAGES) == "done"
