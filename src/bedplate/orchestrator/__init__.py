@@ -1,0 +1,1 @@
+"""Orchestrator: the platform on this machine. Import from `api`."""

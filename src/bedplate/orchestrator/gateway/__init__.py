@@ -1,0 +1,1 @@
+"""The gateway: keys, and the way from clients to engines."""

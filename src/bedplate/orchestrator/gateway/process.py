@@ -1,0 +1,22 @@
+"""The gateway as a process: started by the supervisor, ended by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bedplate.core import keyfile
+from bedplate.core.paths import run_dir
+from bedplate.orchestrator.gateway.app import Gateway
+from bedplate.orchestrator.gateway.relay import Upstream
+from bedplate.orchestrator.platform import read_internal_key
+from bedplate.serving.api import Access, Address, answer_until_stopped
+
+
+def run_gateway(data: Path, model: str, host: str, port: int) -> int:
+    """Answer until SIGTERM; the exit code. Raises `EnvironmentLacks` for a port in use."""
+    listener = Address(host, port).bind()
+    ring, _ = keyfile.load_or_make(data)
+    internal = read_internal_key(data)
+    upstream = Upstream(run_dir(data) / "engine.sock", internal)
+    gateway = Gateway(upstream, Access(ring, internal), model)
+    return answer_until_stopped(gateway.build(), listener)
