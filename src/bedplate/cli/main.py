@@ -63,7 +63,8 @@ def entry() -> None:
 
 
 def _registrations() -> list[Any]:
-    modules = sorted(found.name for found in pkgutil.iter_modules(bedplate.cli.__path__))
+    names = sorted(found.name for found in pkgutil.iter_modules(bedplate.cli.__path__))
+    modules = [name for name in names if name != "__main__"]
     found = [importlib.import_module(f"bedplate.cli.{name}") for name in modules]
     return [module.register for module in found if hasattr(module, "register")]
 
