@@ -2,20 +2,15 @@
  * paged_attention: causal softmax attention of a ragged batch over the paged cache, prefill and
  * decode alike.
  *
- * A tile is up to TOKENS consecutive tokens of one sequence and all query heads of one KV head.
- * Keys come a vector's worth (BP_LANES) at a time: transposed once, so that each row of the tile
- * gets its scores with one multiply-add per dimension and its exponentials in one vector; values
- * are widened once. Softmax runs online; the chunks of keys start at multiples of BP_LANES whatever
- * the tile, so a row's result does not depend on its neighbours. Rows that see only part of a chunk
- * take it alone, key by key, so nothing past a row's position reaches it, not even a NaN.
+ * Work comes in tiles (attention.h) of up to TOKENS consecutive tokens of one sequence and all
+ * query heads of one KV head, shared among blocks by the number of keys seen, not by tokens. Chunks
+ * of keys start at multiples of CHUNK whatever the tile, so a row's result does not depend on its
+ * neighbours; rows that see only part of a chunk take it alone, key by key, so nothing past a row's
+ * position reaches it, not even a NaN.
  *
- * Work is shared by the number of keys seen, not by tokens. Heads are multiples of BP_LANES, at
- * most 128; block sizes are multiples of BP_LANES.
+ * Heads are multiples of 16, at most 128; block sizes are multiples of 16.
  */
-#include "launch.h"
-#include "transpose.h"
-
-#include <math.h>
+#include "attention.h"
 
 typedef struct parameters {
     const float *q;
@@ -32,21 +27,8 @@ typedef struct parameters {
     float scale, soft_cap;
 } parameters;
 
-enum { TOKENS = 4, MOST_ROWS = 32, MOST_DIM = 128 };
-
-typedef struct tile {
-    int64_t rows; /* tokens * group */
-    int64_t dim;
-    float query[MOST_ROWS][MOST_DIM];
-    float sum[MOST_ROWS][MOST_DIM];
-    float score[MOST_ROWS][BP_LANES];
-    float largest[MOST_ROWS];
-    float total[MOST_ROWS];
-    int64_t seen[MOST_ROWS];
-    int64_t from[MOST_ROWS];
-    float keys[MOST_DIM][BP_LANES];   /* transposed */
-    float values[BP_LANES][MOST_DIM]; /* widened */
-} __attribute__((aligned(64))) tile;
+/* Most tokens of a tile; fewer when a group has many heads. */
+enum { TOKENS = 8 };
 
 /* Positions seen by token j of a sequence, and the first of them. */
 typedef struct sight {
@@ -60,145 +42,62 @@ BP_INLINE sight sight_of(const parameters *p, int64_t s, int64_t token) {
     return result;
 }
 
-static void load_keys(tile *t, const void *cache, uint32_t type, int64_t at, int64_t keys) {
-    int64_t width = type == BP_F32 ? t->dim : t->dim / 2, size = type == BP_F32 ? 4 : 2;
-    const char *from = (const char *)cache + at * size;
-    for (int64_t d = 0; d < width; d += BP_LANES) {
-        bp_vi words[BP_LANES];
-        if (width - d >= BP_LANES) {
-            for (int64_t k = 0; k < BP_LANES; k++)
-                words[k] =
-                    k < keys ? bp_load_words(from + k * t->dim * size + d * 4) : bp_no_words();
-        } else {
-            for (int64_t k = 0; k < BP_LANES; k++) {
-                words[k] = bp_no_words();
-                if (k < keys)
-                    __builtin_memcpy(&words[k], from + k * t->dim * size + d * 4,
-                                     (size_t)(width - d) * 4);
-            }
-        }
-        bp_transpose(words);
-        int64_t left = width - d < BP_LANES ? width - d : BP_LANES;
-        for (int64_t i = 0; i < left; i++) {
-            if (type == BP_F32) {
-                bp_store(t->keys[d + i], bp_as_floats(words[i]));
-            } else {
-                bp_store(t->keys[2 * (d + i)], bp_first_bf16(words[i]));
-                bp_store(t->keys[2 * (d + i) + 1], bp_second_bf16(words[i]));
-            }
-        }
-    }
-}
-
-static void load_values(tile *t, const void *cache, uint32_t type, int64_t at, int64_t keys) {
-    for (int64_t k = 0; k < keys; k++, at += t->dim)
-        for (int64_t d = 0; d < t->dim; d += BP_LANES)
-            bp_store(t->values[k] + d, type == BP_F32
-                                           ? bp_load((const float *)cache + at + d)
-                                           : bp_load_bf16((const uint16_t *)cache + at + d));
-}
-
-/* Scores of `rows` rows against the chunk, raw. */
-BP_INLINE void score_rows(tile *t, int64_t row, int rows) {
-    bp_vf sums[4];
-    for (int r = 0; r < rows; r++)
-        sums[r] = bp_set(0.0f);
-    for (int64_t d = 0; d < t->dim; d++) {
-        bp_vf key = bp_load(t->keys[d]);
-        for (int r = 0; r < rows; r++)
-            sums[r] = bp_fma(bp_set(t->query[row + r][d]), key, sums[r]);
-    }
-    for (int r = 0; r < rows; r++)
-        bp_store(t->score[row + r], sums[r]);
-}
-
-/* Scores to weights of one row for keys [first, last) of the chunk; the row's sums shrink if its
- * largest score grew. */
-static void soften(tile *t, const parameters *p, int64_t row, int64_t first, int64_t last) {
-    float *score = t->score[row];
-    if (p->soft_cap > 0.0f)
-        for (int i = 0; i < BP_LANES; i++)
-            score[i] = p->soft_cap * tanhf(score[i] * p->scale / p->soft_cap);
+/* One vector's worth of keys and values at `element` of both caches. */
+BP_INLINE void load_part(const parameters *p, tile *t, int64_t element, int64_t dim, int64_t keys,
+                         int64_t at) {
+    if (p->k_type == BP_F32)
+        load_key_vectors(t, (const char *)p->k_cache + element * 4, BP_F32, dim, keys, at);
     else
-        bp_store(score, bp_load(score) * bp_set(p->scale));
-    for (int64_t i = 0; i < first; i++)
-        score[i] = -INFINITY;
-    for (int64_t i = last; i < BP_LANES; i++)
-        score[i] = -INFINITY;
-    float largest = bp_highest(bp_load(score));
-    if (largest > t->largest[row]) {
-        float shrink[BP_LANES];
-        bp_store(shrink, bp_exp(bp_set(t->largest[row] - largest)));
-        t->largest[row] = largest;
-        t->total[row] *= shrink[0];
-        for (int64_t d = 0; d < t->dim; d += BP_LANES)
-            bp_store(t->sum[row] + d, bp_load(t->sum[row] + d) * bp_set(shrink[0]));
-    }
-    bp_vf weight = bp_exp(bp_load(score) - bp_set(t->largest[row]));
-    bp_store(score, weight);
-    t->total[row] += bp_sum(weight);
+        load_key_vectors(t, (const char *)p->k_cache + element * 2, BP_BF16_TYPE, dim, keys, at);
+    if (p->v_type == BP_F32)
+        load_values(t, (const float *)p->v_cache + element, BP_F32, dim, keys, at);
+    else
+        load_values(t, (const uint16_t *)p->v_cache + element, BP_BF16_TYPE, dim, keys, at);
 }
 
-/* sum += weight * value for `rows` rows and keys [first, last). */
-BP_INLINE void blend_rows(tile *t, int64_t row, int rows, int64_t first, int64_t last) {
-    for (int64_t d = 0; d < t->dim; d += 4 * BP_LANES) {
-        int parts = (int)((t->dim - d) / BP_LANES < 4 ? (t->dim - d) / BP_LANES : 4);
-        if (parts == 4) {
-            bp_vf sums[4][4];
-            for (int r = 0; r < rows; r++)
-                for (int j = 0; j < 4; j++)
-                    sums[r][j] = bp_load(t->sum[row + r] + d + j * BP_LANES);
-            for (int64_t k = first; k < last; k++)
-                for (int j = 0; j < 4; j++) {
-                    bp_vf value = bp_load(t->values[k] + d + j * BP_LANES);
-                    for (int r = 0; r < rows; r++)
-                        sums[r][j] = bp_fma(bp_set(t->score[row + r][k]), value, sums[r][j]);
-                }
-            for (int r = 0; r < rows; r++)
-                for (int j = 0; j < 4; j++)
-                    bp_store(t->sum[row + r] + d + j * BP_LANES, sums[r][j]);
-            continue;
-        }
-        for (int r = 0; r < rows; r++)
-            for (int j = 0; j < parts; j++) {
-                bp_vf sum = bp_load(t->sum[row + r] + d + j * BP_LANES);
-                for (int64_t k = first; k < last; k++)
-                    sum = bp_fma(bp_set(t->score[row + r][k]),
-                                 bp_load(t->values[k] + d + j * BP_LANES), sum);
-                bp_store(t->sum[row + r] + d + j * BP_LANES, sum);
-            }
-    }
+static void load_part_64(const parameters *p, tile *t, int64_t element, int64_t keys, int64_t at) {
+    load_part(p, t, element, 64, keys, at);
 }
 
-/* Fold the loaded chunk, keys [position, position + BP_LANES), into every row that sees some. */
-static void fold(tile *t, const parameters *p, int64_t position) {
-    int64_t row = 0;
-    for (; row + 4 <= t->rows; row += 4)
-        score_rows(t, row, 4);
-    for (; row < t->rows; row++)
-        score_rows(t, row, 1);
-    int64_t end = position + BP_LANES;
-    for (row = 0; row < t->rows;) {
-        int64_t whole = 0;
-        while (row + whole < t->rows && whole < 4 && t->from[row + whole] <= position &&
-               t->seen[row + whole] >= end)
-            soften(t, p, row + whole++, 0, BP_LANES);
-        if (whole == 4) {
-            blend_rows(t, row, 4, 0, BP_LANES);
-            row += 4;
-            continue;
-        }
-        for (; whole; whole--, row++)
-            blend_rows(t, row, 1, 0, BP_LANES);
-        if (row == t->rows || (t->from[row] <= position && t->seen[row] >= end))
-            continue;
-        int64_t first = t->from[row] > position ? t->from[row] - position : 0;
-        int64_t last = t->seen[row] < end ? t->seen[row] - position : BP_LANES;
-        if (first < last) {
-            soften(t, p, row, first, last);
-            blend_rows(t, row, 1, first, last);
-        }
-        row++;
+static void load_part_any(const parameters *p, tile *t, int64_t element, int64_t keys, int64_t at) {
+    load_part(p, t, element, t->dim, keys, at);
+}
+
+/* Keys and values [at, end) of a sequence, at most a chunk; BP_OK, or a foreign block. */
+static int32_t load_chunk(const parameters *p, tile *t, const bp_native_launch *launch, int64_t s,
+                          int64_t kv_head, int64_t at, int64_t end) {
+    const int32_t *table = p->block_table + s * p->table_stride;
+    for (int64_t part = 0; part < CHUNK && at + part < end; part += BP_LANES) {
+        int64_t position = at + part, block = table[position / p->block_size];
+        if (block < 0 || block >= p->blocks)
+            return bp_native_fail(
+                launch->fault, BP_LAUNCH_FAULT, (uint64_t)s, block,
+                "paged_attention: block %lld of sequence %lld, the cache has %lld",
+                (long long)block, (long long)s, (long long)p->blocks);
+        int64_t keys = end - position < BP_LANES ? end - position : BP_LANES;
+        int64_t slot = (block * p->kv_heads + kv_head) * p->block_size + position % p->block_size;
+        (t->dim == 64 ? load_part_64 : load_part_any)(p, t, slot * t->dim, keys, part);
+    }
+    return BP_OK;
+}
+
+/* Ask for the next chunk while this one is worked on: blocks lie anywhere, so no hardware stream
+ * finds them. */
+static void prefetch_chunk(const parameters *p, int64_t s, int64_t kv_head, int64_t at,
+                           int64_t end) {
+    const int32_t *table = p->block_table + s * p->table_stride;
+    int64_t k_size = p->k_type == BP_F32 ? 4 : 2, v_size = p->v_type == BP_F32 ? 4 : 2;
+    for (int64_t part = 0; part < CHUNK && at + part < end; part += BP_LANES) {
+        int64_t position = at + part, block = table[position / p->block_size];
+        if (block < 0 || block >= p->blocks)
+            return;
+        int64_t slot = (block * p->kv_heads + kv_head) * p->block_size + position % p->block_size;
+        const char *k = (const char *)p->k_cache + slot * p->head_dim * k_size;
+        const char *v = (const char *)p->v_cache + slot * p->head_dim * v_size;
+        for (int64_t byte = 0; byte < BP_LANES * p->head_dim * k_size; byte += 64)
+            _mm_prefetch(k + byte, _MM_HINT_T0);
+        for (int64_t byte = 0; byte < BP_LANES * p->head_dim * v_size; byte += 64)
+            _mm_prefetch(v + byte, _MM_HINT_T0);
     }
 }
 
@@ -206,6 +105,8 @@ static int32_t attend(const parameters *p, tile *t, const bp_native_launch *laun
                       int64_t token, int64_t tokens, int64_t kv_head) {
     int64_t group = p->heads / p->kv_heads, first_head = kv_head * group;
     t->dim = p->head_dim;
+    t->scale = p->scale;
+    t->soft_cap = p->soft_cap;
     t->rows = 0;
     for (int64_t i = 0; i < tokens; i++) {
         sight see = sight_of(p, s, token + i);
@@ -215,31 +116,23 @@ static int32_t attend(const parameters *p, tile *t, const bp_native_launch *laun
             __builtin_memcpy(t->query[t->rows], q, (size_t)p->head_dim * sizeof(float));
             __builtin_memset(t->sum[t->rows], 0, (size_t)p->head_dim * sizeof(float));
             t->largest[t->rows] = -INFINITY;
-            t->total[t->rows] = 0.0f;
+            bp_store(t->total[t->rows], bp_set(0.0f));
             t->seen[t->rows] = see.seen;
             t->from[t->rows] = see.from;
         }
     }
-    const int32_t *table = p->block_table + s * p->table_stride;
     int64_t end = t->seen[t->rows - 1];
-    for (int64_t at = t->from[0] / BP_LANES * BP_LANES; at < end; at += BP_LANES) {
-        int64_t block = table[at / p->block_size];
-        if (block < 0 || block >= p->blocks)
-            return bp_native_fail(
-                launch->fault, BP_LAUNCH_FAULT, (uint64_t)token, block,
-                "paged_attention: block %lld of sequence %lld, the cache has %lld",
-                (long long)block, (long long)s, (long long)p->blocks);
-        int64_t keys = end - at < BP_LANES ? end - at : BP_LANES;
-        int64_t element =
-            ((block * p->kv_heads + kv_head) * p->block_size + at % p->block_size) * p->head_dim;
-        load_keys(t, p->k_cache, p->k_type, element, keys);
-        load_values(t, p->v_cache, p->v_type, element, keys);
-        fold(t, p, at);
+    for (int64_t at = t->from[0] / CHUNK * CHUNK; at < end; at += CHUNK) {
+        int32_t status = load_chunk(p, t, launch, s, kv_head, at, end);
+        if (status)
+            return status;
+        prefetch_chunk(p, s, kv_head, at + CHUNK, end);
+        fold(t, at);
     }
     for (int64_t row = 0; row < t->rows; row++) {
         int64_t at = (token + row / group) * p->out_row_stride +
                      (first_head + row % group) * p->out_head_stride;
-        bp_vf factor = bp_set(1.0f / t->total[row]);
+        bp_vf factor = bp_set(1.0f / bp_sum(bp_load(t->total[row])));
         for (int64_t d = 0; d < p->head_dim; d += BP_LANES) {
             bp_vf v = bp_load(t->sum[row] + d) * factor;
             if (p->out_type == BP_F32)

@@ -1,0 +1,233 @@
+/*
+ * A tile of attention: up to MOST_ROWS query rows (tokens by the heads of one group) against one KV
+ * head, a chunk of keys at a time.
+ *
+ * A chunk is two vectors' worth of keys: transposed once, so that each row gets its scores with a
+ * multiply-add per dimension and its exponentials in vectors; values are widened once. Softmax runs
+ * online, so nothing grows with the context.
+ */
+#ifndef BEDPLATE_KERNELS_CPU_ATTENTION_H
+#define BEDPLATE_KERNELS_CPU_ATTENTION_H
+
+#include "launch.h"
+#include "transpose.h"
+
+#include <math.h>
+
+enum { MOST_ROWS = 32, MOST_DIM = 128, CHUNK = 2 * BP_LANES };
+
+typedef struct tile {
+    int64_t rows; /* tokens * group */
+    int64_t dim;
+    float scale, soft_cap;
+    float query[MOST_ROWS][MOST_DIM];
+    float sum[MOST_ROWS][MOST_DIM];
+    float score[MOST_ROWS][CHUNK];
+    float total[MOST_ROWS][BP_LANES]; /* by lane, added up at the end */
+    float largest[MOST_ROWS];
+    int64_t seen[MOST_ROWS];
+    int64_t from[MOST_ROWS];
+    float keys[MOST_DIM][CHUNK];   /* transposed */
+    float values[CHUNK][MOST_DIM]; /* widened */
+} __attribute__((aligned(64))) tile;
+
+/* Transposed words of BP_LANES keys into rows from `d` of t->keys, `width` words of each. */
+BP_INLINE void spread(tile *t, bp_vi *part, uint32_t type, int64_t d, int64_t width,
+                      int64_t column) {
+    bp_transpose(part);
+#pragma GCC unroll 16
+    for (int i = 0; i < BP_LANES; i++) {
+        if (i >= width)
+            continue;
+        if (type == BP_F32) {
+            bp_store(t->keys[d + i] + column, bp_as_floats(part[i]));
+        } else {
+            bp_store(t->keys[2 * (d + i)] + column, bp_first_bf16(part[i]));
+            bp_store(t->keys[2 * (d + i) + 1] + column, bp_second_bf16(part[i]));
+        }
+    }
+}
+
+/* BP_LANES keys of `dim` elements into columns [column, ...) of t->keys; the first `keys` exist. */
+BP_INLINE void load_key_vectors(tile *t, const char *from, uint32_t type, int64_t dim, int64_t keys,
+                                int64_t column) {
+    int64_t size = type == BP_F32 ? 4 : 2, words = dim * size / 4, d = 0;
+    if (keys == BP_LANES)
+        for (; d + BP_LANES <= words; d += BP_LANES) {
+            bp_vi part[BP_LANES];
+#pragma GCC unroll 16
+            for (int k = 0; k < BP_LANES; k++)
+                part[k] = bp_load_words(from + k * dim * size + d * 4);
+            spread(t, part, type, d, BP_LANES, column);
+        }
+    for (; d < words; d += BP_LANES) {
+        bp_vi part[BP_LANES];
+        int64_t width = words - d < BP_LANES ? words - d : BP_LANES;
+        for (int k = 0; k < BP_LANES; k++) {
+            part[k] = bp_no_words();
+            if (k < keys)
+                __builtin_memcpy(&part[k], from + k * dim * size + d * 4, (size_t)width * 4);
+        }
+        spread(t, part, type, d, width, column);
+    }
+}
+
+BP_INLINE void load_values(tile *t, const void *cache, uint32_t type, int64_t dim, int64_t keys,
+                           int64_t row) {
+    for (int64_t k = 0; k < keys; k++)
+        for (int64_t d = 0; d < dim; d += BP_LANES) {
+            int64_t at = k * dim + d;
+            if (type == BP_F32)
+                bp_store(t->values[row + k] + d, bp_load((const float *)cache + at));
+            else
+                bp_store(t->values[row + k] + d, bp_load_bf16((const uint16_t *)cache + at));
+        }
+}
+
+/* Scores of `rows` rows against the chunk, raw. */
+BP_INLINE void score_rows(tile *t, int64_t row, int rows) {
+    bp_vf one[4], two[4];
+    for (int r = 0; r < rows; r++)
+        one[r] = two[r] = bp_set(0.0f);
+    for (int64_t d = 0; d < t->dim; d++) {
+        bp_vf low = bp_load(t->keys[d]), high = bp_load(t->keys[d] + BP_LANES);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            bp_vf query = bp_set(t->query[row + r][d]);
+            one[r] = bp_fma(query, low, one[r]);
+            two[r] = bp_fma(query, high, two[r]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+        bp_store(t->score[row + r], one[r]);
+        bp_store(t->score[row + r] + BP_LANES, two[r]);
+    }
+}
+
+static void score_tile(tile *t) {
+    int64_t row = 0;
+    for (; row + 4 <= t->rows; row += 4)
+        score_rows(t, row, 4);
+    switch (t->rows - row) {
+    case 3:
+        score_rows(t, row, 3);
+        break;
+    case 2:
+        score_rows(t, row, 2);
+        break;
+    case 1:
+        score_rows(t, row, 1);
+        break;
+    default:
+        break;
+    }
+}
+
+static void cap(float *score, float scale, float soft_cap) {
+    for (int i = 0; i < CHUNK; i++)
+        score[i] = soft_cap * tanhf(score[i] * scale / soft_cap);
+}
+
+/* Scores to weights of one row for keys [first, last) of the chunk; the row's sums shrink if its
+ * largest score grew. */
+static void soften(tile *t, int64_t row, int64_t first, int64_t last) {
+    float *score = t->score[row];
+    bp_vf scale = bp_set(t->scale);
+    if (t->soft_cap > 0.0f) {
+        cap(score, t->scale, t->soft_cap);
+        scale = bp_set(1.0f);
+    }
+    for (int64_t i = 0; i < first; i++)
+        score[i] = -INFINITY;
+    for (int64_t i = last; i < CHUNK; i++)
+        score[i] = -INFINITY;
+    bp_vf one = bp_load(score) * scale, two = bp_load(score + BP_LANES) * scale;
+    float largest = bp_highest(bp_max(one, two));
+    bp_vf total = bp_load(t->total[row]);
+    if (largest > t->largest[row]) {
+        bp_vf shrink = bp_exp(bp_set(t->largest[row] - largest));
+        t->largest[row] = largest;
+        total = total * shrink;
+        for (int64_t d = 0; d < t->dim; d += BP_LANES)
+            bp_store(t->sum[row] + d, bp_load(t->sum[row] + d) * shrink);
+    }
+    bp_vf top = bp_set(t->largest[row]);
+    one = bp_exp(one - top);
+    two = bp_exp(two - top);
+    bp_store(score, one);
+    bp_store(score + BP_LANES, two);
+    bp_store(t->total[row], total + (one + two));
+}
+
+/* sum += weight * value for `rows` rows and keys [first, last), `parts` vectors of the head. */
+BP_INLINE void blend(tile *t, int64_t row, int rows, int64_t d, int parts, int64_t first,
+                     int64_t last) {
+    bp_vf sums[4][4];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int j = 0; j < parts; j++)
+            sums[r][j] = bp_load(t->sum[row + r] + d + j * BP_LANES);
+    for (int64_t k = first; k < last; k++) {
+        bp_vf value[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < parts; j++)
+            value[j] = bp_load(t->values[k] + d + j * BP_LANES);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            bp_vf weight = bp_set(t->score[row + r][k]);
+#pragma GCC unroll 4
+            for (int j = 0; j < parts; j++)
+                sums[r][j] = bp_fma(weight, value[j], sums[r][j]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int j = 0; j < parts; j++)
+            bp_store(t->sum[row + r] + d + j * BP_LANES, sums[r][j]);
+}
+
+/* Vectors of one head that fit the registers beside four (AVX-512) or two rows of sums. */
+enum { PARTS = BP_AVX512 ? 4 : 2 };
+
+BP_INLINE void blend_rows(tile *t, int64_t row, int rows, int64_t first, int64_t last) {
+    int64_t d = 0;
+    for (; d + PARTS * BP_LANES <= t->dim; d += PARTS * BP_LANES)
+        blend(t, row, rows, d, PARTS, first, last);
+    for (; d < t->dim; d += BP_LANES)
+        blend(t, row, rows, d, 1, first, last);
+}
+
+/* Fold the loaded chunk, keys [position, position + CHUNK), into every row that sees some. */
+static void fold(tile *t, int64_t position) {
+    score_tile(t);
+    int64_t end = position + CHUNK;
+    for (int64_t row = 0; row < t->rows;) {
+        int64_t whole = 0;
+        while (row + whole < t->rows && whole < 4 && t->from[row + whole] <= position &&
+               t->seen[row + whole] >= end)
+            soften(t, row + whole++, 0, CHUNK);
+        if (whole == 4)
+            blend_rows(t, row, 4, 0, CHUNK);
+        else if (whole == 3)
+            blend_rows(t, row, 3, 0, CHUNK);
+        else if (whole == 2)
+            blend_rows(t, row, 2, 0, CHUNK);
+        else if (whole == 1)
+            blend_rows(t, row, 1, 0, CHUNK);
+        row += whole;
+        if (whole == 4 || row == t->rows)
+            continue;
+        int64_t first = t->from[row] > position ? t->from[row] - position : 0;
+        int64_t last = t->seen[row] < end ? t->seen[row] - position : CHUNK;
+        if (first < last) {
+            soften(t, row, first, last);
+            blend_rows(t, row, 1, first, last);
+        }
+        row++;
+    }
+}
+
+#endif
