@@ -1,16 +1,24 @@
-"""`bedplate hal list|doctor`: backends, and why one is missing."""
+"""`bedplate hal list|doctor|conform`: backends, why one is missing, whether one tells the truth."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.flags import common_flags
 from bedplate.cli.output import print_json, print_table
+from bedplate.core import files
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+    from bedplate.hal.api import CaseResult, DeviceInfo, DeviceReport
 
 
 def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,6 +32,15 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         verb = inner.add_parser(name, help=text, parents=[common_flags()])
         verb.add_argument("--safe", action="store_true", help="look at our own backends only")
         verb.set_defaults(run=run)
+    verb = inner.add_parser(
+        "conform", help="test what a backend claims and certify it", parents=[common_flags()]
+    )
+    verb.add_argument("backend", metavar="BACKEND[:INDEX]", help="all its devices without an index")
+    verb.add_argument("--tier", choices=("quick", "full"), default="full")
+    verb.add_argument("-o", "--out", metavar="FILE", help="write the certificates here too")
+    # The other end of the suite's pipe: case names on stdin, results on stdout.
+    verb.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    verb.set_defaults(run=conform)
 
 
 def list_backends(arguments: argparse.Namespace) -> int:
@@ -38,12 +55,22 @@ def list_backends(arguments: argparse.Namespace) -> int:
         for backend in backends:
             for device in backend.devices:
                 gibibytes = f"{device['memory_bytes'] / 2**30:.1f} GiB"
-                names = " ".join(device["capabilities"])
-                rows.append((device["id"], backend.abi, device["name"], gibibytes, names))
+                state = _certificate_words(device["certificate"])
+                rows.append((device["id"], backend.abi, device["name"], gibibytes, state))
             if backend.reason:
                 rows.append((backend.name, "-", "-", "-", f"unusable: {backend.reason}"))
-        print_table(("device", "abi", "name", "memory", "capabilities"), rows)
+        print_table(("device", "abi", "name", "memory", "certificate"), rows)
     return EXIT_DONE if any(backend.devices for backend in backends) else EXIT_ENVIRONMENT
+
+
+def _certificate_words(certificate: dict[str, Any] | None) -> str:
+    if certificate is None:
+        return "none yet: made at the first open, or by `bedplate hal conform`"
+    words = [f"{certificate['tier']}: {' '.join(certificate['certified'])}"]
+    for verdict in ("withdrawn", "not_run"):
+        if certificate[verdict]:
+            words.append(f"{verdict.replace('_', ' ')}: {' '.join(certificate[verdict])}")
+    return "; ".join(words)
 
 
 def doctor(arguments: argparse.Namespace) -> int:
@@ -61,3 +88,66 @@ def doctor(arguments: argparse.Namespace) -> int:
     if not findings:
         return EXIT_ENVIRONMENT
     return EXIT_FAILED if any(f.verdict == "refused" for f in findings) else EXIT_DONE
+
+
+def conform(arguments: argparse.Namespace) -> int:
+    """Exit 0 certified, 1 when a case fails, as every lie of liar, 3 when a claim is NOT RUN."""
+    from bedplate.hal.api import conform_backend, conform_exit_code, parse_spec, serve_cases
+    from bedplate.kernels.api import ReferenceOracle
+
+    if arguments.worker:
+        return serve_cases(arguments.backend, ReferenceOracle())
+    spec = parse_spec(arguments.backend)
+    index = spec.index if arguments.backend != spec.backend else None
+    with _progress(arguments.json) as told:
+        reports = conform_backend(spec.backend, index, tier=arguments.tier, progress=told)
+    certificates = [report.certificate for report in reports]
+    document = certificates[0] if len(certificates) == 1 else certificates
+    if arguments.out:
+        files.replace(Path(arguments.out), json.dumps(document, indent=1) + "\n")
+    if arguments.json:
+        print_json(document)
+    else:
+        for report in reports:
+            _print_report(report)
+    return conform_exit_code(reports)
+
+
+def _print_report(report: DeviceReport) -> None:
+    counts = report.counts()
+    print(
+        f"{report.info.id}  {counts['pass']} passed, {counts['fail']} failed, "
+        f"{counts['not_run']} NOT RUN  ({report.info.name})"
+    )
+    if report.lie is not None:
+        caught = f"caught by {report.caught_by}" if report.caught_by else "NOT CAUGHT, a suite bug"
+        print(f"  lie {report.lie}: {caught}")
+        return
+    for verdict in ("certified", "withdrawn", "not_run"):
+        if names := report.capabilities(verdict):
+            print(f"  {verdict}: {' '.join(names)}")
+    for problem in report.problems:
+        print(f"  FAIL {problem}")
+    for case in report.certificate["cases"]:
+        if case["verdict"] == "not_run":
+            print(f"  NOT RUN {case['name']}: {case['reason']}")
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[DeviceInfo, int, CaseResult], None] | None]:
+    """A bar on stderr when someone looks at it."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def told(info: DeviceInfo, cases: int, result: CaseResult) -> None:
+            if info.id not in tasks:
+                tasks[info.id] = bar.add_task(info.id, total=cases)
+            bar.advance(tasks[info.id])
+
+        yield told

@@ -11,6 +11,9 @@ Backends, devices and files are chosen by name only; see `bedplate hal list`.
 
 from bedplate.hal.batch import F32, I32, I64, U32, U64, Argument, Batch, Place, Scalar
 from bedplate.hal.buffer import Buffer, Range, Tensor
+from bedplate.hal.conform import DeviceReport
+from bedplate.hal.conform import conform as conform_backend
+from bedplate.hal.conform import exit_code as conform_exit_code
 from bedplate.hal.device import Device, DeviceInfo
 from bedplate.hal.doctor import Finding, ListedBackend, examine, listing
 from bedplate.hal.dtype import DType, as_dtype
@@ -34,6 +37,8 @@ from bedplate.hal.module import Kernel, Module
 from bedplate.hal.open import open_device, parse_spec
 from bedplate.hal.ops import OpPlan, TensorRole, op_names, op_tensors, pack_attributes
 from bedplate.hal.queue import Queue
+from bedplate.hal.suite.run import CaseResult
+from bedplate.hal.suite.worker import serve as serve_cases
 from bedplate.hal.timeline import Fence, Timeline
 
 __all__ = [
@@ -47,12 +52,14 @@ __all__ = [
     "BackendRefused",
     "Batch",
     "Buffer",
+    "CaseResult",
     "DType",
     "DeadlineExceeded",
     "Device",
     "DeviceError",
     "DeviceInfo",
     "DeviceLost",
+    "DeviceReport",
     "Fence",
     "Finding",
     "HalError",
@@ -76,6 +83,8 @@ __all__ = [
     "VersionConflict",
     "WorkCancelled",
     "as_dtype",
+    "conform_backend",
+    "conform_exit_code",
     "examine",
     "listing",
     "op_names",
@@ -83,4 +92,5 @@ __all__ = [
     "open_device",
     "pack_attributes",
     "parse_spec",
+    "serve_cases",
 ]

@@ -69,8 +69,8 @@ def read_claims(backend: Backend, index: int) -> dict[str, int]:
     return {_CAPABILITY.get(item.id, f"cap_{item.id}"): int(item.value) for item in found}
 
 
-def read_info(backend: Backend, index: int, trusted: frozenset[str] | None = None) -> DeviceInfo:
-    """Ask a backend about a device. `trusted` limits the claims; None takes all."""
+def read_info(backend: Backend, index: int) -> DeviceInfo:
+    """Ask a backend about a device; its claims are taken for capabilities."""
     facts = new("bp_device_properties")
     backend.check(backend.api.core.properties(index, facts))
     claims = read_claims(backend, index)
@@ -83,7 +83,7 @@ def read_info(backend: Backend, index: int, trusted: frozenset[str] | None = Non
         driver=read_text(facts.driver),
         memory_bytes=int(facts.memory_bytes),
         claims=names,
-        capabilities=names if trusted is None else names & trusted,
+        capabilities=names,
         limits={name: value for name, value in claims.items() if value != 1},
         properties={read_text(pair.key): read_text(pair.value) for pair in pairs},
     )

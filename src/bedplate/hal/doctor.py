@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from bedplate.core.errors import BedplateError
-from bedplate.hal import discovery
+from bedplate.hal import certificate, discovery
+from bedplate.hal.device import DeviceInfo
 from bedplate.hal.discovery import Candidate
+from bedplate.hal.loader import Backend
 from bedplate.hal.open import device_infos, load_manifest
+from bedplate.hal.suite.registry import MANDATORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,18 @@ def _query(candidate: Candidate) -> str | None:
     return None
 
 
+def _certificate(backend: Backend, info: DeviceInfo) -> dict[str, Any] | None:
+    """Tier, time and the capabilities by verdict; None without a certificate."""
+    found = certificate.find(backend, info)
+    if found is None:
+        return None
+    by_verdict: dict[str, list[str]] = {"certified": [], "withdrawn": [], "not_run": []}
+    for name, entry in found["capabilities"].items():
+        if name not in MANDATORY and entry["verdict"] in by_verdict:
+            by_verdict[entry["verdict"]].append(name)
+    return {"tier": found["tier"], "time_ns": found["time_ns"], **by_verdict}
+
+
 def _listed(candidate: Candidate) -> ListedBackend:
     registered = candidate.manifest
     assert registered is not None
@@ -81,7 +96,7 @@ def _listed(candidate: Candidate) -> ListedBackend:
                 "driver": info.driver,
                 "memory_bytes": info.memory_bytes,
                 "claims": sorted(info.claims),
-                "capabilities": sorted(info.capabilities),
+                "certificate": _certificate(backend, info),
                 "properties": dict(info.properties),
             }
             for info in device_infos(backend)

@@ -13,9 +13,11 @@ from bedplate.hal.native import failure, ffi, library, load_backend
 class Backend:
     """A backend that was loaded and negotiated; it stays until the process ends."""
 
-    def __init__(self, name: str, path: Path, sha256: str) -> None:
+    def __init__(self, name: str, path: Path, sha256: str, spec: str) -> None:
         self.name = name
         self.path = path
+        # How another process finds the same one: its name or its manifest's path.
+        self.spec = spec
         self.sha256 = sha256
         self.api = load_backend(path)
 

@@ -8,10 +8,11 @@ new file runs in a child.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bedplate.hal import discovery, manifest, trust
+from bedplate.hal.certificate import trusted
 from bedplate.hal.device import Device, DeviceInfo, read_info
 from bedplate.hal.errors import BackendRefused, InvalidArgument, NotFound
 from bedplate.hal.loader import Backend
@@ -52,11 +53,11 @@ def load(name: str, *, safe: bool = False) -> Backend:
         registered = manifest.read(Path(name))
     else:
         registered = discovery.find(name, discovery.discover(safe=safe))
-    return load_manifest(registered)
+    return load_manifest(registered, name)
 
 
-def load_manifest(registered: Manifest) -> Backend:
-    """Check, probe and load what a manifest registers."""
+def load_manifest(registered: Manifest, spec: str | None = None) -> Backend:
+    """Check, probe and load what a manifest registers; `spec` is how it was asked for."""
     path = discovery.check(registered)
     with _lock:
         known = _loaded.get(path)
@@ -65,14 +66,14 @@ def load_manifest(registered: Manifest) -> Backend:
         result = probe(path, registered.sha256)
         if result.reason is not None:
             raise BackendRefused(f"the backend {registered.name} is refused: {result.reason}")
-        backend = Backend(registered.name, path, registered.sha256)
+        backend = Backend(registered.name, path, registered.sha256, spec or registered.name)
         _loaded[path] = backend
         return backend
 
 
-def device_infos(backend: Backend, trusted: frozenset[str] | None = None) -> list[DeviceInfo]:
+def device_infos(backend: Backend) -> list[DeviceInfo]:
     """What a backend says of each of its devices; none is opened."""
-    return [read_info(backend, index, trusted) for index in range(backend.device_count())]
+    return [read_info(backend, index) for index in range(backend.device_count())]
 
 
 def open_device(spec: str = "cpu", *, trust_claims: bool = False) -> Device:
@@ -90,4 +91,7 @@ def open_device(spec: str = "cpu", *, trust_claims: bool = False) -> Device:
             f"{backend.name} has no device {wanted.index}",
             remedy=f"it has {count}, numbered from 0",
         )
-    return Device(backend, read_info(backend, wanted.index))
+    info = read_info(backend, wanted.index)
+    if not trust_claims:
+        info = replace(info, capabilities=info.claims & trusted(backend, info))
+    return Device(backend, info)

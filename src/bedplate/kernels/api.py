@@ -27,6 +27,7 @@ from bedplate.kernels.formats import (
 )
 from bedplate.kernels.layout import KV_LAYOUT, kv_cache_shape
 from bedplate.kernels.opset import OpSet
+from bedplate.kernels.oracle import ReferenceOracle
 from bedplate.kernels.pack import Packed
 from bedplate.kernels.philox import philox4x32
 from bedplate.kernels.reference.sample import SAMPLE_ROW, pack_rows
@@ -51,6 +52,7 @@ __all__ = [
     "OpSet",
     "OverlapError",
     "Packed",
+    "ReferenceOracle",
     "ShapeError",
     "UnknownOpError",
     "bf16_from_f32",

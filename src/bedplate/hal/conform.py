@@ -1,0 +1,101 @@
+"""`bedplate hal conform`: run the suite on a backend's devices and certify them.
+
+A report says for each device what failed and what each capability is worth.
+For the `liar` backend it also says which lie was caught by which case; there a
+failure is what is wanted, and a lie that got away is the suite's fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED
+from bedplate.hal import certificate
+from bedplate.hal.device import DeviceInfo
+from bedplate.hal.errors import NotFound
+from bedplate.hal.loader import Backend
+from bedplate.hal.open import device_infos, load
+from bedplate.hal.suite import judge, liar
+from bedplate.hal.suite.registry import Tier
+from bedplate.hal.suite.run import CaseResult, run, select, worker_command
+
+Progress = Callable[[DeviceInfo, int, CaseResult], object]
+"""Told after each case: the device, how many cases there are, the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """What the suite found on one device."""
+
+    info: DeviceInfo
+    certificate: dict[str, Any]
+    problems: Sequence[str]
+    lie: str | None
+    caught_by: str | None
+    exit_code: int
+
+    def counts(self) -> dict[str, int]:
+        """Number of cases by verdict."""
+        verdicts = [case["verdict"] for case in self.certificate["cases"]]
+        return {name: verdicts.count(name) for name in ("pass", "fail", "not_run")}
+
+    def capabilities(self, verdict: str) -> list[str]:
+        """Names of the capabilities with a verdict."""
+        entries = self.certificate["capabilities"].items()
+        return [name for name, entry in entries if entry["verdict"] == verdict]
+
+
+def conform(
+    name: str,
+    index: int | None = None,
+    *,
+    tier: Tier = "full",
+    progress: Progress | None = None,
+) -> list[DeviceReport]:
+    """Run a tier on one device of a backend, or on all, and keep the certificates.
+
+    Raises what loading the backend raises, NotFound for a wrong index.
+    """
+    backend = load(name)
+    infos = device_infos(backend)
+    if index is not None:
+        if index >= len(infos):
+            raise NotFound(f"{name} has no device {index}", remedy=f"it has {len(infos)}")
+        infos = [infos[index]]
+    return [_device(backend, info, tier, progress) for info in infos]
+
+
+def exit_code(reports: Sequence[DeviceReport]) -> int:
+    """1 if any device failed, else 3 if a claim of one was not shown, else 0."""
+    codes = {report.exit_code for report in reports}
+    for code in (EXIT_FAILED, EXIT_ENVIRONMENT):
+        if code in codes:
+            return code
+    return EXIT_DONE
+
+
+def _device(
+    backend: Backend, info: DeviceInfo, tier: Tier, progress: Progress | None
+) -> DeviceReport:
+    cases = select(info.claims, tier)
+    results = run(
+        cases,
+        worker_command(f"{backend.spec}:{info.index}"),
+        progress=(lambda result: progress(info, len(cases), result)) if progress else None,
+    )
+    made = certificate.make(backend, info, tier, cases, results)
+    problems = judge.problems(backend.name, results, judge.load_expected())
+    verdicts = judge.verdicts(info.claims, cases, results)
+    lie = liar.lie_of(info)
+    if lie is None:
+        certificate.store(made)
+    return DeviceReport(
+        info=info,
+        certificate=made,
+        problems=problems,
+        lie=lie,
+        caught_by=None if lie is None else liar.caught(lie, cases, results),
+        exit_code=judge.exit_code(problems, verdicts),
+    )

@@ -1,0 +1,140 @@
+"""What a device that does not claim a capability must say: UNSUPPORTED, and no more.
+
+Also the positive cases of capabilities that no backend of ours has yet, as
+far as their tables say what must happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bedplate.hal import abi
+from bedplate.hal.batch import Batch
+from bedplate.hal.buffer import Buffer
+from bedplate.hal.native import ffi, new
+from bedplate.hal.suite.registry import Case, case, register
+from bedplate.hal.suite.subject import Subject, expect
+
+UNSUPPORTED = abi.BP_UNSUPPORTED
+_SOURCES = {
+    "ptx": (abi.BP_MODULE_PTX, b".version 7.0\n.target sm_70\n.address_size 64\n"),
+    "cubin": (abi.BP_MODULE_CUBIN, b"\x7fELF"),
+    "spirv": (abi.BP_MODULE_SPIRV, b"\x03\x02\x23\x07"),
+    "opencl_c": (abi.BP_MODULE_OPENCL_C, b"kernel void nothing() {}"),
+}
+
+
+def _refuses_source(kind: int, image: bytes) -> Callable[[Subject], None]:
+    def body(s: Subject) -> None:
+        data, out = ffi.new("char[]", image), ffi.new("uint64_t *")
+        source = new("bp_module_source", kind=kind, data=data, bytes=len(image))
+        s.refuses(s.api.module.load(s.handle, source, out), UNSUPPORTED, "module.load")
+
+    return body
+
+
+for _name, (_kind, _image) in _SOURCES.items():
+    register(
+        Case(
+            name=f"module_{_name}.load_is_unsupported",
+            capability=f"module_{_name}",
+            polarity="absent",
+            tier="quick",
+            body=_refuses_source(_kind, _image),
+            doc=f"{_name} is refused by a device that does not claim it.",
+        )
+    )
+
+
+@case("capture", "absent")
+def capture_is_unsupported(s: Subject) -> None:
+    """All four functions."""
+    queue, out = s.queue(), ffi.new("uint64_t *")
+    table = s.api.capture
+    s.refuses(table.begin(s.handle, queue), UNSUPPORTED, "capture.begin")
+    s.refuses(table.end(s.handle, queue, out), UNSUPPORTED, "capture.end")
+    status = table.launch(s.handle, queue, 1, new("bp_batch"))
+    s.refuses(status, UNSUPPORTED, "capture.launch")
+    s.refuses(table.release(s.handle, 1), UNSUPPORTED, "capture.release")
+
+
+@case("capture", "positive")
+def captured_work_runs_when_launched(s: Subject) -> None:
+    """Not while it is recorded, and as often as it is launched."""
+    buffer, queue, out, done = s.memory(64), s.queue(), ffi.new("uint64_t *"), s.timeline()
+    table, batch = s.api.capture, Batch()
+    batch.fill(buffer, 0x01010101)
+    s.works(table.begin(s.handle, queue), "capture.begin")
+    s.works(s.submit(queue, batch), "submitting while capturing")
+    s.works(table.end(s.handle, queue, out), "capture.end")
+    expect(s.content(buffer) == bytes(64), "captured work ran while it was recorded")
+    fences = new("bp_batch", signal_count=1)
+    signal = ffi.new("bp_fence[]", [(done, 1)])
+    fences.signal = signal
+    s.works(table.launch(s.handle, queue, out[0], fences), "capture.launch")
+    s.works(s.wait(done, 1), "waiting for captured work")
+    expect(s.content(buffer) == b"\x01" * 64, "captured work did not run")
+    s.works(table.release(s.handle, out[0]), "capture.release")
+
+
+@case("address_reserve", "absent")
+def address_space_is_unsupported(s: Subject) -> None:
+    """reserve, map and unmap."""
+    out, span = ffi.new("uint64_t *"), ffi.new("bp_range *")
+    s.refuses(s.api.mem.reserve(s.handle, 4096, 4096, out), UNSUPPORTED, "mem.reserve")
+    s.refuses(s.api.mem.map(s.handle, 4096, span), UNSUPPORTED, "mem.map")
+    s.refuses(s.api.mem.unmap(s.handle, 4096, 4096), UNSUPPORTED, "mem.unmap")
+
+
+@case("export_memory", "absent")
+def export_is_unsupported(s: Subject) -> None:
+    """Of a live memory."""
+    buffer, out = s.memory(64), new("bp_external")
+    status = s.api.mem.export_memory(s.handle, buffer.handle, out)
+    s.refuses(status, UNSUPPORTED, "mem.export_memory")
+
+
+@case("import_memory", "absent")
+def import_is_unsupported(s: Subject) -> None:
+    """Of a descriptor that does not exist."""
+    out = ffi.new("uint64_t *")
+    external = new("bp_external", kind=1, value=(1 << 31) - 1, bytes=4096)
+    status = s.api.mem.import_memory(s.handle, external, out)
+    s.refuses(status, UNSUPPORTED, "mem.import_memory")
+
+
+@case("pin_host", "absent")
+def pinning_is_unsupported(s: Subject) -> None:
+    """mem.pin of good memory."""
+    storage, out = ffi.new("char[]", 64), ffi.new("uint64_t *")
+    s.refuses(s.api.mem.pin(s.handle, storage, 64, out), UNSUPPORTED, "mem.pin")
+
+
+@case("export_memory", "positive")
+def exported_memory_is_the_same(s: Subject) -> None:
+    """Imported again, a fill of one is seen in the other; needs import_memory."""
+    s.need("import_memory")
+    buffer, external, out = s.memory(4096), new("bp_external"), ffi.new("uint64_t *")
+    status = s.api.mem.export_memory(s.handle, buffer.handle, external)
+    s.works(status, "mem.export_memory")
+    s.works(s.api.mem.import_memory(s.handle, external, out), "mem.import_memory")
+    batch = Batch()
+    batch.fill(Buffer(s.device, int(out[0]), 4096, 0), 0x01010101)
+    s.completes(batch, "a fill of imported memory")
+    expect(s.content(buffer) == b"\x01" * 4096, "imported memory is not the exported one")
+
+
+@case("tensor_map", "absent")
+def tensor_maps_are_absent(s: Subject) -> None:
+    """ext does not know the table."""
+    data = ffi.new("char[]", b"bp.tensor_map.1")
+    name = ffi.new("bp_text *", {"data": data, "length": len(data) - 1})
+    expect(s.api.ext(name) == ffi.NULL, "ext knows bp.tensor_map.1, which is not claimed")
+
+
+@case("dynamic_shared", "absent", needs=["module_native"])
+def shared_memory_is_unsupported(s: Subject) -> None:
+    """A launch that asks for some is refused."""
+    batch = Batch()
+    batch.launch(s.kernel("nothing"), (1,), shared_bytes=64)
+    s.refused_batch(batch, (UNSUPPORTED, abi.BP_INVALID_ARGUMENT), "a launch with shared memory")

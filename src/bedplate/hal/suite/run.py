@@ -1,0 +1,143 @@
+"""Drives the suite from outside: a worker process, a deadline for every case.
+
+A case that crashes or hangs is one failed case; the next one gets a new
+worker. The worker is the command line itself, because only there is the
+oracle of the ops wired.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bedplate.hal.errors import HalError
+from bedplate.hal.suite.registry import Case, Tier, all_cases
+
+CASE_DEADLINE_S = 10.0
+"""Ten times what the longest case takes on two busy cores; a hang costs this much."""
+
+START_DEADLINE_S = 60.0
+"""For the first answer of a worker, which imports everything first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What became of a case: pass, fail or not_run, and why."""
+
+    name: str
+    capability: str
+    verdict: str
+    reason: str | None
+
+
+def worker_command(spec: str) -> list[str]:
+    """The command line that runs cases of a device named by stdin."""
+    entry = "from bedplate.cli.main import entry; entry()"
+    return [sys.executable, "-c", entry, "hal", "conform", spec, "--worker"]
+
+
+class Worker:
+    """A child that answers one case at a time."""
+
+    def __init__(self, command: Sequence[str], deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+        # Closed in stop(): a worker lives longer than any block.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+        )
+        self._answered = False
+
+    def ask(self, name: str) -> tuple[str, str | None]:
+        """Verdict and reason of a case. Raises HalError when no worker can be started."""
+        stdin, stdout = self._child.stdin, self._child.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            stdin.write(name.encode() + b"\n")
+            stdin.flush()
+        except BrokenPipeError:
+            return self._ended()
+        deadline_s = self._deadline_s if self._answered else START_DEADLINE_S + self._deadline_s
+        with selectors.DefaultSelector() as ready:
+            ready.register(stdout, selectors.EVENT_READ)
+            if not ready.select(deadline_s):
+                return "fail", f"it did not end within {self._deadline_s:g} s"
+        line = stdout.readline()
+        if not line.endswith(b"\n"):
+            return self._ended()
+        self._answered = True
+        answer = json.loads(line)
+        return answer["verdict"], answer["reason"]
+
+    def alive(self) -> bool:
+        """Whether it can answer another case."""
+        return self._answered and self._child.poll() is None
+
+    def stop(self) -> None:
+        """End it, however busy."""
+        self._child.kill()
+        self._child.wait()
+        for stream in (self._child.stdin, self._child.stdout, self._errors):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def _ended(self) -> tuple[str, str | None]:
+        code = self._child.wait()
+        if code < 0:
+            return "fail", f"it died of {signal.Signals(-code).name}"
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().splitlines()
+        raise HalError(
+            f"the conformance worker ended with {code}: {said[-1] if said else 'no words'}",
+            code="hal.worker",
+        )
+
+
+def select(claims: frozenset[str], tier: Tier) -> list[Case]:
+    """The cases that a device with these claims must face in a tier."""
+    cases = [case for case in all_cases().values() if case.applies(claims)]
+    return cases if tier == "full" else [case for case in cases if case.tier == "quick"]
+
+
+def run(
+    cases: Sequence[Case],
+    command: Sequence[str],
+    *,
+    deadline_s: float = CASE_DEADLINE_S,
+    progress: Callable[[CaseResult], object] | None = None,
+) -> list[CaseResult]:
+    """Run cases one after the other; each has a result."""
+    results = []
+    for result in _results(cases, command, deadline_s):
+        results.append(result)
+        if progress is not None:
+            progress(result)
+    return results
+
+
+def _results(
+    cases: Sequence[Case], command: Sequence[str], deadline_s: float
+) -> Iterator[CaseResult]:
+    worker: Worker | None = None
+    try:
+        for case in cases:
+            if worker is None:
+                worker = Worker(command, deadline_s)
+            verdict, reason = worker.ask(case.name)
+            yield CaseResult(case.name, case.capability, verdict, reason)
+            # After a hang or a crash nothing of that process is believed.
+            if not worker.alive() or (reason or "").startswith("it did not end"):
+                worker.stop()
+                worker = None
+    finally:
+        if worker is not None:
+            worker.stop()

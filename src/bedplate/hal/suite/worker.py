@@ -1,0 +1,68 @@
+"""Runs cases in a process of its own: names come in, one JSON line each goes out.
+
+`serve` answers every name with `{"case", "verdict", "reason"}`. A case that
+takes the process down simply has no answer; whoever asked knows which it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from typing import IO
+
+from bedplate.core.errors import BedplateError
+from bedplate.core.oracle import OpOracle
+from bedplate.hal.loader import Backend
+from bedplate.hal.open import load, parse_spec
+from bedplate.hal.suite.registry import Case, CaseFailed, NotRun, all_cases
+from bedplate.hal.suite.subject import Subject
+
+
+def serve(
+    spec: str,
+    oracle: OpOracle | None = None,
+    source: IO[str] = sys.stdin,
+    sink: IO[str] = sys.stdout,
+) -> int:
+    """Answer until the names end; 0."""
+    wanted = parse_spec(spec)
+    backend = load(wanted.backend)
+    cases = all_cases()
+    for line in source:
+        case = cases[line.strip()]
+        verdict, reason = _open_and_run(case, backend, wanted.index, oracle)
+        print(json.dumps({"case": case.name, "verdict": verdict, "reason": reason}), file=sink)
+        sink.flush()
+    return 0
+
+
+def _open_and_run(
+    case: Case, backend: Backend, index: int, oracle: OpOracle | None
+) -> tuple[str, str | None]:
+    try:
+        subject = Subject(backend, index, oracle)
+    except BedplateError as error:
+        return "fail", f"the device does not open: {error}"
+    try:
+        return run_case(case, subject)
+    finally:
+        subject.close()
+
+
+def run_case(case: Case, subject: Subject) -> tuple[str, str | None]:
+    """`pass`, `fail` or `not_run`, and why."""
+    try:
+        for capability in case.needs:
+            subject.need(capability)
+        case.body(subject)
+    except NotRun as reason:
+        return "not_run", str(reason)
+    except CaseFailed as failure:
+        return "fail", str(failure)
+    except BedplateError as error:
+        return "fail", f"{error.code}: {error.message}"
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return "fail", f"{type(error).__name__}: {error} ({last.name}, line {last.lineno})"
+    return "pass", None

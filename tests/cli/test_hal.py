@@ -1,0 +1,93 @@
+"""`bedplate hal`: what is printed, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bedplate.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder of the test's own."""
+    monkeypatch.setenv("BEDPLATE_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def test_list_shows_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    """cpu is there, liar is not."""
+    assert main(["hal", "list"]) == 0
+    said = capsys.readouterr().out
+    assert "cpu:0" in said
+    assert "none yet" in said
+    assert "liar" not in said
+
+
+def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Claims and facts of each device, null certificate before there is one."""
+    assert main(["hal", "list", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "bedplate.hal-list/1"
+    (cpu,) = document["backends"]
+    assert cpu["name"] == "cpu"
+    assert "ops" in cpu["devices"][0]["claims"]
+    assert cpu["devices"][0]["certificate"] is None
+
+
+def test_doctor_shows_every_candidate(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken, hidden, and refused with the reason; exit 1 for the refused one."""
+    assert main(["hal", "doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "taken" in said
+    assert "hidden" in said
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    monkeypatch.setenv("BEDPLATE_HAL_BACKEND_FILES", str(bad))
+    assert main(["hal", "doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["candidates"]
+    assert (found[0]["verdict"], found[0]["path"]) == ("refused", str(bad))
+    assert "'schema'" in found[0]["reason"]
+    assert main(["hal", "doctor", "--safe"]) == 0
+
+
+def test_conform_certifies_cpu(
+    capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path
+) -> None:
+    """Exit 0, a certificate in the data folder, in the file asked for, and then in the list."""
+    out = tmp_path / "certificate.json"
+    assert main(["hal", "conform", "cpu", "--tier", "quick", "--json", "-o", str(out)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == json.loads(out.read_text())
+    assert document["capabilities"]["ops"]["verdict"] == "certified"
+    assert len(list((data / "certificates").iterdir())) == 1
+    assert main(["hal", "list"]) == 0
+    assert "quick: device_address host_visible" in capsys.readouterr().out
+
+
+def test_conform_catches_a_liar(capsys: pytest.CaptureFixture[str], data: Path) -> None:
+    """Exit 1, the lie and the case by name, and no certificate for a liar."""
+    assert main(["hal", "conform", "liar:0", "--tier", "quick"]) == 1
+    said = capsys.readouterr().out
+    assert "lie text_overflow: caught by core.last_error_respects_capacity" in said
+    assert not (data / "certificates").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["conform", "nobody"], 3, "there is no backend 'nobody'"),
+        (["conform", "cpu:9"], 2, "has no device 9"),
+        (["conform", "!"], 2, "is not a device"),
+    ],
+)
+def test_a_wrong_device_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+) -> None:
+    """With the documented exit code."""
+    assert main(["hal", *words]) == code
+    assert said in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""Driving the suite: workers that crash, hang, or never start."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from bedplate.hal.errors import HalError
+from bedplate.hal.suite.registry import Case
+from bedplate.hal.suite.run import run, select
+
+FAKE = """
+import json, os, signal, sys, time
+for line in sys.stdin:
+    name = line.strip()
+    if name == "core.crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if name == "core.hang":
+        time.sleep(60)
+    if name == "core.half":
+        sys.stdout.write('{"verdict"')
+        sys.stdout.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(json.dumps({"case": name, "verdict": "pass", "reason": None}), flush=True)
+"""
+
+
+def cases(*names: str) -> list[Case]:
+    """Cases that only have a name."""
+    return [Case(f"core.{n}", "core", "positive", "quick", lambda s: None, "") for n in names]
+
+
+def fake(code: str = FAKE) -> list[str]:
+    """A worker that does as its case's name says."""
+    return [sys.executable, "-c", code]
+
+
+def test_a_crash_and_a_hang_are_one_case_each() -> None:
+    """llama.cpp #17180: that case fails, the run continues."""
+    names = ("good", "crash", "fine", "hang", "half", "last")
+    results = run(cases(*names), fake(), deadline_s=0.5)
+    assert [(r.name.partition(".")[2], r.verdict) for r in results] == [
+        ("good", "pass"),
+        ("crash", "fail"),
+        ("fine", "pass"),
+        ("hang", "fail"),
+        ("half", "fail"),
+        ("last", "pass"),
+    ]
+    reasons = {result.name: result.reason for result in results}
+    assert reasons["core.crash"] == "it died of SIGSEGV"
+    assert reasons["core.hang"] == "it did not end within 0.5 s"
+    assert reasons["core.half"] == "it died of SIGKILL"
+
+
+def test_a_worker_that_cannot_start_says_why() -> None:
+    """Its last words are in the error; it is not a failed case."""
+    with pytest.raises(HalError, match="ended with 1: RuntimeError: no such thing"):
+        run(cases("good"), fake("raise RuntimeError('no such thing')"))
+
+
+def test_progress_is_told_case_by_case() -> None:
+    """In order, each once."""
+    told: list[str] = []
+    run(cases("a", "b"), fake(), progress=lambda result: told.append(result.name))
+    assert told == ["core.a", "core.b"]
+
+
+def test_tiers_and_claims_choose_the_cases() -> None:
+    """quick is a part of full; absent cases face those who do not claim."""
+    everything = {case.name for case in select(frozenset({"timestamp"}), "full")}
+    quick = {case.name for case in select(frozenset({"timestamp"}), "quick")}
+    assert quick < everything
+    assert "timestamp.time_does_not_go_back" in quick
+    assert "timestamp.timestamps_are_unsupported" not in everything
+    assert "clusters.clusters_are_unsupported" in quick
+    assert "clusters.a_cluster_of_two_runs" not in everything
