@@ -59,6 +59,23 @@ def test_silu_mul(rig: Rig, layout: Layout, out_format: str, rows: int, used: in
 
 
 @LAYOUTS
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_softmax(rig: Rig, layout: Layout, scale: float) -> None:
+    """Ordinary rows, a flat row, an overflowing one, and a NaN that stays in its row."""
+    for width in (1, 37, 512):
+        x = normal(6, width) * 20
+        x[1], x[2, 0], x[3, width // 2] = 0.5, 3e38, np.nan
+        rig.check("softmax", [x, count(5)], out_shapes=[x.shape], layout=layout, scale=scale)
+
+
+@LAYOUTS
+def test_reduce(rig: Rig, layout: Layout) -> None:
+    """Ragged widths, none at all included."""
+    for width in (0, 1, 37, 512):
+        rig.check("reduce", [normal(6, width), count(5)], out_shapes=[(6,)], layout=layout)
+
+
+@LAYOUTS
 def test_convert(rig: Rig, layout: Layout) -> None:
     """Both directions exactly, ties and special values included."""
     x = normal(5, 37)

@@ -25,6 +25,7 @@ from bedplate.kernels.formats import (
     encode_blocks,
     f32_from_bf16,
 )
+from bedplate.kernels.hostop import HostOp, op
 from bedplate.kernels.layout import KV_LAYOUT, kv_cache_shape
 from bedplate.kernels.opset import OpSet
 from bedplate.kernels.oracle import ReferenceOracle
@@ -45,6 +46,7 @@ __all__ = [
     "BlockArray",
     "Comparison",
     "DtypeError",
+    "HostOp",
     "IndexRangeError",
     "IsaError",
     "KernelsError",
@@ -63,6 +65,7 @@ __all__ = [
     "f32_from_bf16",
     "kv_cache_shape",
     "levels_of",
+    "op",
     "pack_rows",
     "philox4x32",
     "reference",

@@ -33,6 +33,8 @@ class CpuModule:
 
     def refuses(self, call: Call) -> str | None:
         """A layout or a size these kernels are not written for."""
+        if call.schema.name not in BUILDERS:
+            return f"this level has no {call.schema.name} of its own"
         for rule, operand in zip(call.schema.tensors, call.operands, strict=True):
             if isinstance(operand, Packed):
                 if operand.layout != "panels":

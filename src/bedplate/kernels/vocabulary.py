@@ -146,6 +146,23 @@ SCHEMAS: dict[str, Schema] = {
             ),
         ),
         Schema(
+            "softmax",
+            (
+                TensorRule("x", ("T", "H"), ("f32",)),
+                _COUNT,
+                TensorRule("out", ("T", "H"), ("f32",), "out"),
+            ),
+            (AttributeRule("scale", "f32", 1.0, 1e-6, 1e6),),
+        ),
+        Schema(
+            "reduce",
+            (
+                TensorRule("x", ("T", "H"), ("f32",)),
+                _COUNT,
+                TensorRule("out", ("T",), ("f32",), "out"),
+            ),
+        ),
+        Schema(
             "convert",
             (
                 TensorRule("x", ("T", "H"), _FLOATS),

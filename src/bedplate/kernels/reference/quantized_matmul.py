@@ -62,7 +62,7 @@ def bound(
     )
     error = accumulated(a.shape[1] + 4, absolute)
     if activation == INT8_BLOCKS:
-        blocks = x.reshape(rows, -1, BLOCK_ELEMENTS)
+        blocks = x.reshape(rows, x.shape[1] // BLOCK_ELEMENTS, BLOCK_ELEMENTS)
         half_step = np.abs(blocks).max(axis=-1, initial=0.0) / 254
         energy = (decode(w) ** 2).reshape(w.shape[0], -1, BLOCK_ELEMENTS).sum(axis=-1)
         error = error + DEVIATIONS * np.sqrt(half_step**2 @ energy.T)
