@@ -209,10 +209,11 @@ void bp_work_execute(bp_device *device, bp_queue_object *queue, bp_work *work) {
     int32_t status = run_all(device, queue, work, text, sizeof(text));
     if (status) {
         bp_backend_log(BP_LOG_ERROR, text);
-        for (uint32_t i = 0; i < work->signal_count; i++)
-            bp_timeline_poison(work->signals[i].timeline, status, text);
+        /* Before anyone can learn of it from a signal: whoever knows finds the device lost. */
         if (status == BP_DEVICE_LOST)
             bp_device_lose(device, text);
+        for (uint32_t i = 0; i < work->signal_count; i++)
+            bp_timeline_poison(work->signals[i].timeline, status, text);
         return;
     }
     for (uint32_t i = 0; i < work->signal_count; i++) {

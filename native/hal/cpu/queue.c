@@ -70,7 +70,7 @@ static void rest(bp_queue_object *queue, uint32_t seen) {
 
 static void *serve(void *argument) {
     bp_queue_object *queue = argument;
-    bp_device *device = queue->object.owner;
+    bp_device *device = queue->device;
     for (;;) {
         uint32_t seen = atomic_load_explicit(&queue->posted, memory_order_acquire);
         bp_work *work = pop(queue);
@@ -98,7 +98,7 @@ void bp_queue_stop(bp_queue_object *queue) {
 }
 
 void bp_queue_free(bp_queue_object *queue) {
-    const bp_device *device = queue->object.owner;
+    const bp_device *device = queue->device;
     for (uint32_t i = 0; queue->shared && i < device->threads; i++)
         free(queue->shared[i].data);
     free(queue->shared);
@@ -112,7 +112,7 @@ static int32_t start(bp_device *device, uint64_t *out) {
     if (!queue)
         return bp_fail(BP_OUT_OF_MEMORY, "no host memory for a queue");
     queue->oldest = UINT64_MAX;
-    queue->object.owner = device;
+    queue->device = device;
     pthread_mutex_init(&queue->lock, NULL);
     queue->shared = calloc(device->threads, sizeof(*queue->shared));
     if (!queue->shared || bp_thread_start(&queue->thread, "bp-cpu-queue", serve, queue)) {

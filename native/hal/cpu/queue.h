@@ -68,6 +68,8 @@ typedef struct bp_shared {
 
 typedef struct bp_queue_object {
     bp_object object;
+    /* The owner again, set before the thread starts. */
+    bp_device *device;
     pthread_t thread;
     pthread_mutex_t lock;
     /* Under its lock: batches not yet begun, and one spare allocation for the next submit. */
