@@ -35,8 +35,15 @@ def test_a_private_folder_is_closed_to_others(tmp_path: Path) -> None:
 def test_a_file_in_the_way_is_a_usage_error(tmp_path: Path) -> None:
     """One sentence names the path; nothing is half made."""
     (tmp_path / "a").write_text("")
-    with pytest.raises(UsageError, match="cannot make the folder"):
+    with pytest.raises(UsageError, match=r"cannot write in the folder .*/a/b: Not a dir"):
         paths.make_private(tmp_path / "a" / "b")
+
+
+@pytest.mark.parametrize("folder", ["/sys", "/sys/bedplate", "/proc/bedplate"])
+def test_a_folder_that_the_machine_forbids_is_the_environments(folder: str) -> None:
+    """Exit code 3, also as root: the kernel's own file systems take no files of ours."""
+    with pytest.raises(EnvironmentLacks, match=f"{folder}: .*; choose another with --data-dir"):
+        paths.make_private(Path(folder))
 
 
 def test_native_libraries_are_found_on_the_package_path(

@@ -1,7 +1,10 @@
-"""A child that must not outlive its parent says so to the kernel.
+"""Parents and orphans, by what the kernel offers. Linux only.
 
-A supervisor that is killed cannot stop its children; the kernel can. Linux only.
-Source: prctl(2), PR_SET_PDEATHSIG.
+A supervisor that is killed cannot stop its children: a child asks the kernel to
+end it with its parent. A child that is killed leaves its own children behind: a
+supervisor asks the kernel to be given those, and collects them when they end,
+since nobody else may be there to do it (a container often has no init).
+Source: prctl(2), PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER.
 """
 
 from __future__ import annotations
@@ -9,8 +12,10 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+from collections.abc import Collection
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def end_with_parent(parent: int, signal_number: int = signal.SIGTERM) -> None:
@@ -18,8 +23,37 @@ def end_with_parent(parent: int, signal_number: int = signal.SIGTERM) -> None:
 
     Ends this process at once when the parent is already gone.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    _prctl(_PR_SET_PDEATHSIG, signal_number)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal_number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends; see `collect_orphans`."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def collect_orphans(own: Collection[int]) -> int:
+    """Collect ended children other than `own`, whose exit status others wait for.
+
+    Returns how many. Never blocks.
+    """
+    count = 0
+    while (found := _ended_child()) is not None and found not in own:
+        os.waitpid(found, 0)
+        count += 1
+    return count
+
+
+def _ended_child() -> int | None:
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return found.si_pid if found is not None else None
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")

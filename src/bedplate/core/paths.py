@@ -6,7 +6,9 @@ by the `make_` functions, which make them private to the user (mode 0700).
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,25 +46,34 @@ def run_dir(data: Path) -> Path:
     return data / "run"
 
 
+class FolderUnusable(EnvironmentLacks):
+    """The machine does not let us write there: permission, read-only, or full."""
+
+    code = "core.folder"
+
+
+# ENOENT: only the kernel's own file systems refuse a new folder in that way.
+_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOENT}
+_ELSEWHERE = "choose another with --data-dir or BEDPLATE_DATA_DIR"
+
+
 def make_private(folder: Path) -> Path:
     """Make `folder` and its parents, the folder itself with mode 0700.
 
-    Raises `UsageError` when it cannot be made or is not a folder.
+    Raises `FolderUnusable` when the machine forbids it, `UsageError` when the
+    path cannot be a folder.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass  # asking for permission says too much on some file systems
     except OSError as cause:
-        raise UsageError(
-            f"cannot make the folder {folder}: {cause.strerror}",
+        kind = FolderUnusable if cause.errno in _NOT_ALLOWED else UsageError
+        raise kind(
+            f"cannot write in the folder {folder}: {os.strerror(cause.errno or 0)}",
             code="core.folder",
-            remedy="choose another with --data-dir or BEDPLATE_DATA_DIR",
+            remedy=_ELSEWHERE,
         ) from cause
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(
-            f"no permission to write in {folder}",
-            code="core.folder",
-            remedy="choose another with --data-dir or BEDPLATE_DATA_DIR",
-        )
     return folder
 
 
