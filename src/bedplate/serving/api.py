@@ -16,7 +16,6 @@ from bedplate.serving.errors import (
 from bedplate.serving.generate import Result, generate, stream
 from bedplate.serving.http import (
     error_response,
-    internal_error,
     json_response,
     read_body,
     unless_gone,
@@ -35,9 +34,11 @@ from bedplate.serving.request import FinishReason, Output, Request
 from bedplate.serving.sampling import Sampling
 from bedplate.serving.server import Application
 from bedplate.serving.stream import error_event
+from bedplate.serving.wire import MOST_CHOICES
 
 __all__ = [
     "DEFAULT_MODEL",
+    "MOST_CHOICES",
     "PACKAGED",
     "TENANT_HEADER",
     "Access",
@@ -64,7 +65,6 @@ __all__ = [
     "error_response",
     "find_model",
     "generate",
-    "internal_error",
     "json_response",
     "open_model",
     "read_body",

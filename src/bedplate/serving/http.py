@@ -20,6 +20,12 @@ from bedplate.serving.errors import RequestRefused
 from bedplate.serving.wire import error_body
 
 LONGEST_BODY_BYTES = 4 << 20
+# A full queue moves within a second; an engine that starts again needs a few.
+_HEADERS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    429: {"Retry-After": "1"},
+    503: {"Retry-After": "2"},
+}
 _Result = TypeVar("_Result")
 
 log = get_logger("serving")
@@ -32,10 +38,8 @@ def json_response(body: Any, status: int = 200, headers: dict[str, str] | None =
 
 def error_response(error: BedplateError, status: int, param: str | None = None) -> Response:
     """OpenAI's error object for `error`; the remedy is part of the sentence."""
-    headers = {"Retry-After": "1"} if status == 429 else None
-    if status == 401:
-        headers = {"WWW-Authenticate": "Bearer"}
-    return json_response(error_body(str(error), status, error.condition, param), status, headers)
+    body = error_body(str(error), status, error.condition, param)
+    return json_response(body, status, _HEADERS.get(status))
 
 
 async def unless_gone(http: HttpRequest, work: Awaitable[_Result]) -> _Result:
@@ -86,6 +90,6 @@ async def http_error(request: HttpRequest, error: Exception) -> Response:
 
 
 async def internal_error(request: HttpRequest, error: Exception) -> Response:
-    """A fault of ours: logged by kind, answered without detail."""
-    log.error("request_failed", message="", kind=type(error).__name__, cause=str(error))
+    """A fault of ours: logged with its traceback, answered without detail."""
+    log.exception("request_failed", trace_id=request.state.trace.trace_id)
     return json_response(error_body("an internal error", 500, "internal", None), 500)

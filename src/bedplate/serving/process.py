@@ -46,9 +46,13 @@ class Address:
         try:
             family = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0][0]
             listener = socket.socket(family, socket.SOCK_STREAM)
+        except (OSError, OverflowError) as cause:
+            raise self._refusal(cause) from cause
+        try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((self.host, self.port))
         except (OSError, OverflowError) as cause:
+            listener.close()
             raise self._refusal(cause) from cause
         return listener
 

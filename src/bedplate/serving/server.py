@@ -27,7 +27,6 @@ from bedplate.serving import wire
 from bedplate.serving.access import Access
 from bedplate.serving.errors import EngineStopped, RequestRefused
 from bedplate.serving.http import (
-    internal_error,
     json_response,
     read_body,
     unless_gone,
@@ -89,7 +88,7 @@ class Application:
         return Starlette(
             routes=routes,
             lifespan=lifespan,
-            exception_handlers={HTTPException: self._access.http_error, Exception: internal_error},
+            exception_handlers={HTTPException: self._access.http_error},
         )
 
     async def _health(self, request: HttpRequest) -> Response:
