@@ -56,13 +56,15 @@ def run(arguments: argparse.Namespace) -> int:
         data_dir=data_dir(arguments.data_dir),
     )
     gateway = configuration.section(GatewayConfig)
+    orchestrator = configuration.section(OrchestratorConfig)
     note(arguments, describe_hardware())
     plate = Platform.up(
-        configuration.section(OrchestratorConfig).model,
+        orchestrator.model,
         data_dir=arguments.data_dir,
         host=gateway.host,
         port=gateway.port,
         engine_flags=engine_flags(arguments),
+        hang_after_s=orchestrator.hang_after_s,
         parent=os.getpid() if stays else None,
         on_note=lambda text: note(arguments, text),
     )

@@ -1,25 +1,68 @@
-"""What other systems may import from `orchestrator`."""
+"""What other systems may import from `orchestrator`.
+
+A name's module is loaded when the name is first used: the supervisor lives as long
+as the platform and must not carry what only gateways and engines need.
+"""
 
 from __future__ import annotations
 
-from bedplate.orchestrator.client import Reply, ask
-from bedplate.orchestrator.config import GatewayConfig, OrchestratorConfig
-from bedplate.orchestrator.errors import GatewayError, NotRunning, OrchestratorError, StartFailed
-from bedplate.orchestrator.gateway.process import run_gateway
-from bedplate.orchestrator.platform import Platform
-from bedplate.orchestrator.supervisor import Plan, run_supervisor
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bedplate.orchestrator.child import Patience
+    from bedplate.orchestrator.client import Reply, ask
+    from bedplate.orchestrator.config import GatewayConfig, OrchestratorConfig
+    from bedplate.orchestrator.errors import (
+        AlreadyRunning,
+        GatewayError,
+        NotRunning,
+        OrchestratorError,
+        StartFailed,
+        StopFailed,
+    )
+    from bedplate.orchestrator.gateway.process import run_gateway
+    from bedplate.orchestrator.platform import Platform
+    from bedplate.orchestrator.supervisor import Plan, run_supervisor
 
 __all__ = [
+    "AlreadyRunning",
     "GatewayConfig",
     "GatewayError",
     "NotRunning",
     "OrchestratorConfig",
     "OrchestratorError",
+    "Patience",
     "Plan",
     "Platform",
     "Reply",
     "StartFailed",
+    "StopFailed",
     "ask",
     "run_gateway",
     "run_supervisor",
 ]
+
+_MODULES = {
+    "child": ("Patience",),
+    "client": ("Reply", "ask"),
+    "config": ("GatewayConfig", "OrchestratorConfig"),
+    "errors": (
+        "AlreadyRunning",
+        "GatewayError",
+        "NotRunning",
+        "OrchestratorError",
+        "StartFailed",
+        "StopFailed",
+    ),
+    "gateway.process": ("run_gateway",),
+    "platform": ("Platform",),
+    "supervisor": ("Plan", "run_supervisor"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"bedplate.orchestrator.{_HOMES[name]}"), name)

@@ -1,9 +1,10 @@
 """One supervised process: started, probed, started again.
 
-A child is unwell when it exited, or when its health route does not answer or says
-`stalled` for `HANG_AFTER_S`. Then it is killed, with all its threads, and started
-again: at once the first time, later with growing pauses, which a minute of good
-health forgets.
+A child is unwell when it exited, or when its health route does not answer, or
+says `stalled`, for as long as `Patience` allows. Then it is killed with all of
+its process group and started again. One that had been well comes back at once,
+or within a second when it keeps dying; one that never got well is tried with
+growing pauses.
 """
 
 from __future__ import annotations
@@ -12,62 +13,87 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import httpx
-
+from bedplate.core.clock import Clock, RealClock
 from bedplate.core.logging import get_logger
+from bedplate.orchestrator.probe import Endpoint
 
-PROBE_EVERY_S = 0.5
-PROBE_TIMEOUT_S = 2.0
-HANG_AFTER_S = 10.0
-START_DEADLINE_S = 300.0  # a large model on a slow disk
-FORGET_AFTER_S = 60.0
+FORGET_AFTER_S = 5.0  # of good health; earlier ends no longer count then
 PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-STOP_DEADLINE_S = 30.0
+# People wait for one that served before, so it never pauses for long.
+PAUSES_ONCE_WELL_S = (0.0, 0.5, 1.0)
 _LAST_WORDS_BYTES = 4096
 
 log = get_logger("orchestrator")
 
 
 @dataclass(frozen=True)
+class Patience:
+    """How long a child may take, in seconds."""
+
+    probe_every_s: float = 0.5
+    probe_start_every_s: float = 0.1  # until it is ready for the first time
+    probe_timeout_s: float = 2.0
+    hang_after_s: float = 10.0
+    start_deadline_s: float = 300.0  # a large model on a slow disk
+    stop_deadline_s: float = 25.0  # its own drain time and a little more
+
+
+@dataclass(frozen=True)
 class Command:
-    """How to run and probe a child. The route is asked over `socket` or at `url`."""
+    """How to run a child, and where to ask for its health."""
 
     name: str
     arguments: Sequence[str]
     log_file: Path
-    health_url: str
-    socket: Path | None = None
+    health: Endpoint
 
 
 class Child:
-    """A process under supervision. `tick` does everything; it never blocks for long."""
+    """A process under supervision. `tick` does everything; it never blocks for long.
 
-    def __init__(self, command: Command) -> None:
+    `state` is stopped, starting, ready or restarting; `reason` why it is not ready,
+    `last_end` why it ended the last time and `exit_code` with which code (negative: a
+    signal), `since_ns` the Unix time of the last change of state.
+    """
+
+    def __init__(
+        self, command: Command, patience: Patience | None = None, clock: Clock | None = None
+    ) -> None:
         self.command = command
-        self.state = "stopped"
-        self.reason = ""
+        self.patience = patience or Patience()
+        self._clock = clock or RealClock()
+        self.state, self.reason, self.since_ns = "stopped", "", self._clock.wall_ns()
+        self.last_end, self.last_words = "", ""
+        self.exit_code: int | None = None
         self.restarts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._failures = 0
-        self._start_at = 0.0
-        self._started = self._well_since = self._last_well = self._next_probe = 0.0
-        transport = httpx.HTTPTransport(uds=str(command.socket)) if command.socket else None
-        self._client = httpx.Client(transport=transport, timeout=PROBE_TIMEOUT_S)
+        self._well_since: float | None = None
+        self._start_at = self._started = self._last_well = self._next_probe = self._now()
 
     @property
     def pid(self) -> int | None:
         """The process id while it runs."""
         return self._process.pid if self._process else None
 
+    @property
+    def was_well(self) -> bool:
+        """Whether the process that runs now, or ran last, was ever ready."""
+        return self._well_since is not None
+
+    def _now(self) -> float:
+        return self._clock.monotonic_ns() / 1e9
+
     def start(self) -> None:
-        """Start the process now."""
-        with self.command.log_file.open("wb") as words:
+        """Start the process now; its log begins anew, the one before is kept beside."""
+        file = self.command.log_file
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(file, file.with_name(file.name + ".1"))
+        with file.open("wb") as words:
             self._process = subprocess.Popen(
                 self.command.arguments,
                 stdin=subprocess.DEVNULL,
@@ -75,65 +101,66 @@ class Child:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._started = self._last_well = time.monotonic()
-        self._well_since = 0.0
-        self._next_probe = 0.0
-        self.state, self.reason = "starting", ""
+        self._started = self._last_well = self._next_probe = self._now()
+        self._well_since = None
+        self._enter("starting")
         log.info("child_started", child=self.command.name, pid=self._process.pid)
 
     def tick(self) -> None:
         """Look after the process once."""
-        now = time.monotonic()
+        now = self._now()
         if self._process is None:
             if now >= self._start_at:
                 self.start()
             return
         code = self._process.poll()
         if code is not None:
-            self._ended(_exit_text(code))
+            self._ended(code, _exit_text(code))
         elif now >= self._next_probe:
-            self._next_probe = now + PROBE_EVERY_S
-            self._probe(now)
+            patience = self.patience
+            pause = patience.probe_every_s if self.was_well else patience.probe_start_every_s
+            self._next_probe = now + pause
+            self._probe()
 
-    def _probe(self, now: float) -> None:
-        health = self._ask()
+    def _probe(self) -> None:
+        health = self.command.health.ask(self.patience.probe_timeout_s)
+        now = self._now()
         if health is not None and health.get("state") in ("ready", "draining"):
             self._last_well = now
-            self._well_since = self._well_since or now
-            self.state, self.reason = "ready", str(health.get("reason", ""))
-            if now - self._well_since > FORGET_AFTER_S:
-                self._failures = 0
+            if not self.was_well:
+                self._well_since = now
+                self._enter("ready")
+                took = round(now - self._started, 3)
+                log.info("child_ready", child=self.command.name, after_s=took)
             return
-        allowed = HANG_AFTER_S if self._well_since else START_DEADLINE_S
+        allowed = self.patience.hang_after_s if self.was_well else self.patience.start_deadline_s
         if health is not None and health.get("state") in ("stalled", "failed"):
             self._kill(f"it reports {health['state']}: {health.get('reason')}")
         elif now - self._last_well > allowed:
             self._kill(f"it did not answer for {allowed:g} s")
 
-    def _ask(self) -> dict[str, Any] | None:
-        try:
-            body = self._client.get(self.command.health_url).json()
-        except (httpx.HTTPError, ValueError):
-            return None
-        return body if isinstance(body, dict) else None
-
     def _kill(self, reason: str) -> None:
         assert self._process is not None
-        self._signal(signal.SIGKILL)
-        self._process.wait()
-        self._ended(reason)
+        self._end_group()
+        self._ended(self._process.wait(), reason)
 
-    def _ended(self, reason: str) -> None:
+    def _ended(self, code: int, reason: str) -> None:
+        self._end_group()
         self._process = None
-        self.state, self.reason = "restarting", reason
-        pause = PAUSES_S[min(self._failures, len(PAUSES_S) - 1)]
+        self.last_words = self._read_words()
+        self.exit_code, self.last_end = code, reason
+        now = self._now()
+        if self._well_since is not None and now - self._well_since > FORGET_AFTER_S:
+            self._failures = 0
+        pauses = PAUSES_ONCE_WELL_S if self.was_well else PAUSES_S
+        pause = pauses[min(self._failures, len(pauses) - 1)]
         self._failures += 1
         self.restarts += 1
-        self._start_at = time.monotonic() + pause
+        self._start_at = now + pause
+        self._enter("restarting", reason)
         log.warning("child_ended", message=reason, child=self.command.name, pause_s=pause)
 
-    def last_words(self) -> str:
-        """The end of what the process printed."""
+    def _read_words(self) -> str:
         try:
             with self.command.log_file.open("rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_WORDS_BYTES))
@@ -141,31 +168,29 @@ class Child:
         except OSError:
             return ""
 
-    def failed_to_start(self) -> bool:
-        """Whether it ended before it was ever well."""
-        return self.restarts > 0 and self._well_since == 0.0
-
     def ask_to_stop(self) -> None:
         """SIGTERM; `wait` must follow."""
         if self._process is not None:
-            self._signal(signal.SIGTERM)
+            self._process.terminate()
 
-    def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Wait for the end, then kill what is left. Closes the probe."""
+    def wait(self) -> None:
+        """Wait for the end, then kill what is left."""
         if self._process is not None:
-            try:
-                self._process.wait(deadline_s)
-            except subprocess.TimeoutExpired:
-                self._signal(signal.SIGKILL)
-                self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(self.patience.stop_deadline_s)
+            self._end_group()
+            self._process.wait()
             self._process = None
-        self.state = "stopped"
-        self._client.close()
+        self._enter("stopped")
 
-    def _signal(self, number: int) -> None:
+    def _end_group(self) -> None:
+        """Kill the process and those it started; each child leads a group of its own."""
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _enter(self, state: str, reason: str = "") -> None:
+        self.state, self.reason, self.since_ns = state, reason, self._clock.wall_ns()
 
 
 def _exit_text(code: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,40 +53,20 @@ def ask(
         "stream_options": {"include_usage": True},
         **parameters,
     }
-    start = time.monotonic_ns()
-    first: int | None = None
     pieces: list[str] = []
     usage: dict[str, int] = {}
-    try:
-        with (
-            httpx.Client(timeout=_TIMEOUT, trust_env=False) as client,
-            client.stream(
-                "POST",
-                f"{url}/v1/chat/completions",
-                json=body,
-                headers={"Authorization": f"Bearer {key}"},
-            ) as answer,
-        ):
-            if answer.status_code != 200:
-                raise _refused(answer.status_code, answer.read())
-            for line in answer.iter_lines():
-                event = _event(line)
-                if event is None:
-                    continue
-                if "error" in event:
-                    raise GatewayError(str(event["error"].get("message")))
-                usage = event.get("usage") or usage
-                for choice in event["choices"]:
-                    text = choice["delta"].get("content") or ""
-                    if text:
-                        first = first or time.monotonic_ns()
-                        pieces.append(text)
-                        on_text(text)
-    except httpx.HTTPError as cause:
-        raise GatewayError(
-            f"no answer from {url}: {cause}", remedy="see `bedplate status`"
-        ) from cause
-    end = time.monotonic_ns()
+    first: int | None = None
+    with httpx.Client(timeout=_TIMEOUT, trust_env=False) as client:
+        start = time.monotonic_ns()
+        for event in _events(client, url, key, body):
+            usage = event.get("usage") or usage
+            for choice in event["choices"]:
+                text = choice["delta"].get("content") or ""
+                if text:
+                    first = first or time.monotonic_ns()
+                    pieces.append(text)
+                    on_text(text)
+        end = time.monotonic_ns()
     return Reply(
         "".join(pieces),
         usage.get("prompt_tokens", 0),
@@ -96,11 +76,26 @@ def ask(
     )
 
 
-def _event(line: str) -> dict[str, Any] | None:
-    if not line.startswith("data: ") or line == "data: [DONE]":
-        return None
-    event: dict[str, Any] = json.loads(line.removeprefix("data: "))
-    return event
+def _events(
+    client: httpx.Client, url: str, key: str, body: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """The events of one streamed chat. Raises `GatewayError` for an error instead."""
+    route, headers = f"{url}/v1/chat/completions", {"Authorization": f"Bearer {key}"}
+    try:
+        with client.stream("POST", route, json=body, headers=headers) as answer:
+            if answer.status_code != 200:
+                raise _refused(answer.status_code, answer.read())
+            for line in answer.iter_lines():
+                if not line.startswith("data: ") or line == "data: [DONE]":
+                    continue
+                event: dict[str, Any] = json.loads(line.removeprefix("data: "))
+                if "error" in event:
+                    raise GatewayError(str(event["error"]["message"]))
+                yield event
+    except httpx.HTTPError as cause:
+        raise GatewayError(
+            f"no answer from {url}: {cause}", remedy="see `bedplate status`"
+        ) from cause
 
 
 def _refused(status: int, body: bytes) -> GatewayError:

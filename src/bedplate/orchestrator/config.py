@@ -17,6 +17,7 @@ class GatewayConfig:
 
 @dataclass(frozen=True)
 class OrchestratorConfig:
-    """What the platform serves."""
+    """What the platform serves, and how long a silent process is left alone."""
 
     model: str = DEFAULT_MODEL
+    hang_after_s: float = 10.0

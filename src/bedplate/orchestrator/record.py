@@ -12,12 +12,17 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from bedplate.core.files import replace
 from bedplate.core.paths import make_private, run_dir
+from bedplate.orchestrator.errors import NotRunning
 
 FILE = "platform.json"
+STATUS_FILE = "status.json"
+INTERNAL_KEY_FILE = "internal.key"
+ENGINE_SOCKET = "engine.sock"
+LOCK_FILE = "lock"
 SCHEMA = "bedplate.platform/1"
 
 
@@ -57,11 +62,6 @@ def write(data: Path, record: Record) -> None:
     replace(run_dir(data) / FILE, json.dumps(asdict(record)) + "\n", mode=0o600, durable=False)
 
 
-def remove(data: Path) -> None:
-    """Withdraw the record; fine when there is none."""
-    (run_dir(data) / FILE).unlink(missing_ok=True)
-
-
 def read(data: Path) -> Record | None:
     """The record of the platform that runs now, or None."""
     try:
@@ -73,14 +73,58 @@ def read(data: Path) -> Record | None:
 
 
 def lock(data: Path) -> IO[str] | None:
-    """The lock of this data directory, held until the file is closed; None when taken."""
+    """The lock of this data directory, until `release`; None when another holds it."""
     make_private(data)
-    folder = make_private(run_dir(data))
-    file = open(folder / "lock", "w")  # noqa: SIM115 (held by the caller)
+    path = make_private(run_dir(data)) / LOCK_FILE
+    while True:
+        file = open(path, "w")  # noqa: SIM115 (held by the caller)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            return None
+        if _is_at(file, path):
+            return file
+        file.close()  # its last holder removed it between our two calls
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    os.set_inheritable(file.fileno(), False)
-    return file
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def release(data: Path, held: IO[str]) -> None:
+    """Remove all that a running platform keeps in the run folder, logs apart, then unlock."""
+    for name in (FILE, STATUS_FILE, INTERNAL_KEY_FILE, ENGINE_SOCKET, LOCK_FILE):
+        (run_dir(data) / name).unlink(missing_ok=True)
+    held.close()
+
+
+def sweep(data: Path) -> None:
+    """Remove what a killed platform left behind; nothing while one runs."""
+    if run_dir(data).is_dir() and (held := lock(data)) is not None:
+        release(data, held)
+
+
+def internal_key(data: Path) -> str:
+    """The key of the platform's own processes. Raises `NotRunning`."""
+    try:
+        return (run_dir(data) / INTERNAL_KEY_FILE).read_text()
+    except OSError as cause:
+        raise not_running(data) from cause
+
+
+def not_running(data: Path) -> NotRunning:
+    """The error that nothing runs on this data directory."""
+    return NotRunning(f"no platform runs on {data}", remedy="start one with `bedplate up`")
+
+
+def children(data: Path) -> list[dict[str, Any]]:
+    """What the supervisor last published of its children; empty at the very start."""
+    try:
+        found = json.loads((run_dir(data) / STATUS_FILE).read_text())["children"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return list(found)

@@ -7,7 +7,6 @@ a socket path that stays the same over restarts, and answers 503 meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -15,34 +14,39 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from bedplate.core.errors import EXIT_DONE
 from bedplate.core.files import replace
 from bedplate.core.logging import get_logger
+from bedplate.core.parent import adopt_orphans, collect_orphans
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
-from bedplate.orchestrator.child import Child, Command
-from bedplate.orchestrator.errors import StartFailed
+from bedplate.orchestrator.child import Child, Command, Patience
+from bedplate.orchestrator.errors import AlreadyRunning
+from bedplate.orchestrator.probe import Endpoint
 
 TICK_S = 0.05
-STATUS_FILE = "status.json"
-INTERNAL_KEY_FILE = "internal.key"
+STATUS_SCHEMA = "bedplate.platform-status/1"
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 log = get_logger("orchestrator")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. `engine_flags` go to `bedplate serve` as they are."""
+    """What to run. `model` is a known name or an absolute path; `engine_flags` go to
+    `bedplate serve` as they are."""
 
     data: Path
     model: str
     host: str
     port: int
     engine_flags: Sequence[str] = ()
+    patience: Patience = field(default_factory=Patience)
 
     @property
     def served_name(self) -> str:
@@ -51,48 +55,46 @@ class Plan:
 
     @property
     def url(self) -> str:
-        """Where the gateway answers."""
-        return f"http://{self.host}:{self.port}"
+        """Where this machine reaches the gateway."""
+        host = self.reachable_host
+        written = f"[{host}]" if ":" in host else host
+        return f"http://{written}:{self.port}"
+
+    @property
+    def reachable_host(self) -> str:
+        """The host, or loopback when it stands for every address."""
+        return _ANY_ADDRESS.get(self.host, self.host)
 
 
 def commands(plan: Plan) -> list[Command]:
     """The children: the engine first, since the gateway is of no use without it."""
     run = run_dir(plan.data)
-    socket, key = run / "engine.sock", run / INTERNAL_KEY_FILE
+    socket, key = run / record.ENGINE_SOCKET, run / record.INTERNAL_KEY_FILE
     python = [sys.executable, "-m", "bedplate.cli"]
     common = ["--data-dir", str(plan.data), "--parent", str(os.getpid())]
     engine = [*python, "serve", plan.model, "--served-model-name", plan.served_name]
     engine += ["--uds", str(socket), "--internal-key-file", str(key)]
     gateway = [*python, "gateway", plan.served_name, "--host", plan.host, "--port", str(plan.port)]
+    at_engine = Endpoint(path=socket)
+    at_gateway = Endpoint(plan.reachable_host, plan.port)
     return [
-        Command(
-            "engine",
-            [*engine, *common, *plan.engine_flags],
-            run / "engine.log",
-            "http://localhost/health",
-            socket,
-        ),
-        Command("gateway", [*gateway, *common], run / "gateway.log", f"{plan.url}/health"),
+        Command("engine", [*engine, *common, *plan.engine_flags], run / "engine.log", at_engine),
+        Command("gateway", [*gateway, *common], run / "gateway.log", at_gateway),
     ]
-
-
-def write_internal_key(data: Path) -> str:
-    """A new key for the processes of this platform, readable by their user alone."""
-    key = secrets.token_urlsafe(32)
-    replace(run_dir(data) / INTERNAL_KEY_FILE, key, mode=0o600, durable=False)
-    return key
 
 
 def run_supervisor(plan: Plan) -> int:
     """Run until SIGTERM or SIGINT; the exit code.
 
-    Raises `StartFailed` when another platform holds this data directory.
+    Raises `AlreadyRunning` when another platform holds this data directory.
     """
     held = record.lock(plan.data)
     if held is None:
-        raise StartFailed(f"another platform is starting or stopping on {plan.data}")
-    with held:
+        raise AlreadyRunning(f"another platform is starting or stopping on {plan.data}")
+    try:
         return _supervise(plan)
+    finally:
+        record.release(plan.data, held)
 
 
 def _supervise(plan: Plan) -> int:
@@ -103,46 +105,49 @@ def _supervise(plan: Plan) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
-    write_internal_key(plan.data)
-    children = [Child(command) for command in commands(plan)]
+    adopt_orphans()
+    key_file = run_dir(plan.data) / record.INTERNAL_KEY_FILE
+    replace(key_file, secrets.token_urlsafe(32), mode=0o600, durable=False)
+    children = [Child(command, plan.patience) for command in commands(plan)]
     own = record.start_ticks(os.getpid()) or 0
     record.write(
         plan.data,
         record.Record(record.SCHEMA, os.getpid(), own, plan.url, plan.served_name, time.time_ns()),
     )
-    shown: object = None
+    shown: list[dict[str, Any]] = []
     try:
         while not stopping:
             for child in children:
                 child.tick()
-            now = [_status(child) for child in children]
+            collect_orphans([child.pid for child in children if child.pid])
+            now = [describe(child) for child in children]
             if now != shown:
-                _publish(plan.data, now)
+                document = json.dumps({"schema": STATUS_SCHEMA, "children": now})
+                status = run_dir(plan.data) / record.STATUS_FILE
+                replace(status, document, mode=0o600, durable=False)
                 shown = now
             time.sleep(TICK_S)
     finally:
         log.info("stopping")
-        for child in reversed(children):  # the gateway first: it lets live streams end
+        # The engine first: it lets live streams end, and the gateway is still there to
+        # end those that take too long with an error event.
+        for child in children:
             child.ask_to_stop()
             child.wait()
-        record.remove(plan.data)
-        with contextlib.suppress(FileNotFoundError):
-            (run_dir(plan.data) / STATUS_FILE).unlink()
     return EXIT_DONE
 
 
-def _status(child: Child) -> dict[str, object]:
-    failed = child.failed_to_start()
+def describe(child: Child) -> dict[str, Any]:
+    """One child as the status file and `bedplate status --json` show it."""
     return {
         "name": child.command.name,
         "state": child.state,
         "reason": child.reason,
+        "since_ns": child.since_ns,
         "pid": child.pid,
         "restarts": child.restarts,
-        "last_words": child.last_words() if failed else "",
+        "last_end": child.last_end,
+        "exit_code": child.exit_code,
+        "was_well": child.was_well,
+        "last_words": child.last_words,
     }
-
-
-def _publish(data: Path, children: list[dict[str, object]]) -> None:
-    document = {"schema": "bedplate.platform-status/1", "children": children}
-    replace(run_dir(data) / STATUS_FILE, json.dumps(document), mode=0o600, durable=False)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bedplate.core import keyfile
 from bedplate.core.paths import run_dir
+from bedplate.orchestrator import record
 from bedplate.orchestrator.gateway.app import Gateway
 from bedplate.orchestrator.gateway.relay import Upstream
-from bedplate.orchestrator.platform import read_internal_key
 from bedplate.serving.api import Access, Address, answer_until_stopped
 
 
@@ -16,7 +16,7 @@ def run_gateway(data: Path, model: str, host: str, port: int) -> int:
     """Answer until SIGTERM; the exit code. Raises `EnvironmentLacks` for a port in use."""
     listener = Address(host, port).bind()
     ring, _ = keyfile.load_or_make(data)
-    internal = read_internal_key(data)
-    upstream = Upstream(run_dir(data) / "engine.sock", internal)
+    internal = record.internal_key(data)
+    upstream = Upstream(run_dir(data) / record.ENGINE_SOCKET, internal)
     gateway = Gateway(upstream, Access(ring, internal), model)
     return answer_until_stopped(gateway.build(), listener)

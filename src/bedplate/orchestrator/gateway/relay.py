@@ -1,8 +1,9 @@
 """Relaying one request to the engine and its answer back, streamed or whole.
 
-The body goes through as it came. When the engine dies in the middle, a stream
-ends with an error event, a whole answer becomes 503; the gateway itself goes on.
-Leaving early closes the upstream connection, which makes the engine abort.
+The body goes through as it came, events one whole event at a time. When the engine
+dies in the middle, a stream ends with an error event, a whole answer becomes 503;
+the gateway itself goes on. Leaving early closes the upstream connection, which
+makes the engine abort.
 """
 
 from __future__ import annotations
@@ -11,20 +12,26 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from bedplate.core.errors import BedplateError
 from bedplate.core.logging import get_logger
 from bedplate.core.trace import TraceContext
-from bedplate.serving.api import TENANT_HEADER, error_event
+from bedplate.serving.api import TENANT_HEADER, EngineStopped, error_event
 
 # Connecting is local; between two chunks may lie a whole prompt of others.
 _TIMEOUT = httpx.Timeout(None, connect=5.0)
+# The engine bounds its queue and says so with 429; a second bound here would hide that.
+# Nothing is kept alive: a connection of a Unix socket costs little, and none is ever stale.
+_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+_END = b"\n\n"
+_LAST_EVENT = b"data: [DONE]"
 
 log = get_logger("gateway")
 
 
-class EngineUnavailable(BedplateError):
-    """No engine answers now; the supervisor is starting one."""
+class EngineUnavailable(EngineStopped):
+    """No engine answers now; the supervisor is starting one. HTTP 503."""
 
     code = "gateway.engine_unavailable"
 
@@ -34,7 +41,7 @@ class Upstream:
 
     def __init__(self, socket: Path, internal_key: str) -> None:
         self._client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(socket)),
+            transport=httpx.AsyncHTTPTransport(uds=str(socket), limits=_LIMITS),
             timeout=_TIMEOUT,
             headers={"Authorization": f"Bearer {internal_key}"},
             base_url="http://localhost",
@@ -90,16 +97,36 @@ async def whole(answer: httpx.Response) -> bytes:
 
 
 async def events(answer: httpx.Response) -> AsyncIterator[bytes]:
-    """The body as it comes; an error event when the engine dies before its end."""
-    ended = False
+    """Whole events as they come; an error event when the engine dies before `[DONE]`.
+
+    A part of an event that the engine could not finish is dropped.
+    """
+    rest, ended = b"", False
     try:
         async for chunk in answer.aiter_raw():
-            ended = chunk.rstrip().endswith(b"data: [DONE]")
-            yield chunk
-        if not ended:
-            yield error_event("the engine ended before the answer did", "engine_lost")
+            complete, end, rest = (rest + chunk).rpartition(_END)
+            if end:
+                ended = complete.endswith(_LAST_EVENT)
+                yield complete + end
     except httpx.HTTPError as cause:
         log.warning("stream_lost", cause=type(cause).__name__)
-        yield error_event("the engine ended before the answer did", "engine_lost")
     finally:
         await answer.aclose()
+    if not ended:
+        yield error_event("the engine ended before the answer did", "engine_lost")
+
+
+class EventStream(StreamingResponse):
+    """The engine's events as our answer. Closes upstream also when it was never begun."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self._answer = answer
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(events(answer), answer.status_code, headers, "text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._answer.aclose()

@@ -1,0 +1,180 @@
+"""Children under supervision, with real processes and a clock that tests move."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bedplate.core.clock import FakeClock
+from bedplate.orchestrator.child import (
+    FORGET_AFTER_S,
+    PAUSES_ONCE_WELL_S,
+    PAUSES_S,
+    Child,
+    Command,
+    Patience,
+)
+from bedplate.orchestrator.probe import Endpoint
+from bedplate.orchestrator.record import start_ticks
+
+FAKE = Path(__file__).with_name("fake_child.py")
+SECOND_NS = 1_000_000_000
+QUICK = Patience(0.0, 0.0, probe_timeout_s=0.2, stop_deadline_s=0.2)
+
+
+class Rig:
+    """Children of one test, their clock, and waiting for what they become."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.clock = folder, FakeClock()
+        self.children: list[Child] = []
+
+    def child(self, mode: str, patience: Patience = QUICK) -> Child:
+        socket = self.folder / "s"
+        socket.unlink(missing_ok=True)
+        arguments = [sys.executable, str(FAKE), mode, str(socket)]
+        command = Command("fake", arguments, self.folder / "log", Endpoint(path=socket))
+        made = Child(command, patience, self.clock)
+        self.children.append(made)
+        return made
+
+    def until(self, child: Child, condition: Callable[[], bool]) -> None:
+        """Tick in real time until `condition`; the fake clock stands still."""
+        give_up = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < give_up, f"it stays {child.state}: {child.reason}"
+            child.tick()
+            time.sleep(0.01)
+
+    def until_ready(self, child: Child) -> int:
+        """Tick until it is ready; its process id."""
+        (self.folder / "s").unlink(missing_ok=True)
+        self.until(child, lambda: child.state == "ready")
+        assert child.pid is not None
+        return child.pid
+
+    def until_ended(self, child: Child) -> float:
+        """Tick until the process ended; the pause before the next start, by the fake clock."""
+        before = child.restarts
+        self.until(child, lambda: child.restarts > before)
+        pause = 0.0
+        while True:
+            child.tick()
+            if child.pid is not None:
+                return pause
+            self.clock.advance(SECOND_NS // 10)
+            pause = round(pause + 0.1, 1)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """A rig whose children are all ended at the end."""
+    made = Rig(tmp_path)
+    yield made
+    for child in made.children:
+        child.wait()
+
+
+def test_a_child_that_never_gets_well_is_tried_with_growing_pauses(rig: Rig) -> None:
+    """At once the first time, then later and later, up to a bound."""
+    child = rig.child("exit-1")
+    pauses = [rig.until_ended(child) for _ in range(len(PAUSES_S) + 1)]
+    assert pauses == [*PAUSES_S, PAUSES_S[-1]]
+    assert (child.exit_code, child.last_end) == (1, "it exited with 1")
+    assert "the file is no good" in child.last_words
+    assert not child.was_well
+
+
+def test_a_child_that_had_been_well_comes_back_soon_however_often(rig: Rig) -> None:
+    """Killed right after it is ready, again and again: the pause stays at a second."""
+    child = rig.child("ready")
+    pauses = []
+    for _ in range(5):
+        os.kill(rig.until_ready(child), signal.SIGKILL)
+        pauses.append(rig.until_ended(child))
+    longest = PAUSES_ONCE_WELL_S[-1]
+    assert pauses == [*PAUSES_ONCE_WELL_S, longest, longest]
+    assert (child.exit_code, child.last_end) == (-9, "it was ended by SIGKILL")
+
+
+def test_good_health_forgets_what_was(rig: Rig) -> None:
+    """After a while of health an end counts as the first."""
+    child = rig.child("ready")
+    for _ in range(3):
+        os.kill(rig.until_ready(child), signal.SIGKILL)
+        last = rig.until_ended(child)
+    assert last == PAUSES_ONCE_WELL_S[-1]
+    pid = rig.until_ready(child)
+    rig.clock.advance(int((FORGET_AFTER_S + 1) * SECOND_NS))
+    child.tick()  # the probe says ready, so the time counts as health
+    os.kill(pid, signal.SIGKILL)
+    assert rig.until_ended(child) == 0.0
+
+
+def test_a_stalled_child_is_killed_and_replaced(rig: Rig) -> None:
+    """A process that answers but says that no work advances."""
+    child = rig.child("ready-then-stalled")
+    pid = rig.until_ready(child)
+    rig.until_ended(child)
+    assert child.last_end == "it reports stalled: no step"
+    assert start_ticks(pid) is None
+
+
+def test_a_stopped_child_is_hung_only_after_its_patience(rig: Rig) -> None:
+    """SIGSTOP: no answer. Within `hang_after_s` it is left alone, then killed."""
+    child = rig.child("ready", Patience(0.0, 0.0, 0.1, hang_after_s=5))
+    pid = rig.until_ready(child)
+    os.kill(pid, signal.SIGSTOP)
+    rig.clock.advance(4 * SECOND_NS)
+    child.tick()
+    assert (child.pid, child.restarts) == (pid, 0)
+    rig.clock.advance(2 * SECOND_NS)
+    child.tick()
+    assert child.last_end == "it did not answer for 5 s"
+    assert start_ticks(pid) is None
+
+
+def test_a_child_that_takes_connections_and_says_nothing_has_the_start_deadline(rig: Rig) -> None:
+    """Loading may be slow, so the start has a patience of its own."""
+    child = rig.child("silent", Patience(0.0, 0.0, 0.05, hang_after_s=1, start_deadline_s=60))
+    child.tick()
+    rig.clock.advance(59 * SECOND_NS)
+    child.tick()
+    assert (child.state, child.restarts) == ("starting", 0)
+    rig.clock.advance(2 * SECOND_NS)
+    child.tick()
+    assert child.last_end == "it did not answer for 60 s"
+
+
+def test_the_whole_family_of_a_child_ends(rig: Rig) -> None:
+    """What a killed child had started does not live on."""
+    child = rig.child("family")
+    pid = rig.until_ready(child)
+    grandchild = int(child.command.log_file.read_text())
+    assert start_ticks(grandchild) is not None
+    os.kill(pid, signal.SIGKILL)
+    rig.until(child, lambda: child.restarts == 1)
+    rig.until(child, lambda: start_ticks(grandchild) is None)
+
+
+def test_a_child_that_ignores_sigterm_is_killed_after_the_stop_deadline(rig: Rig) -> None:
+    """`wait` returns, and the process is gone."""
+    child = rig.child("stubborn")
+    pid = rig.until_ready(child)
+    child.ask_to_stop()
+    child.wait()
+    assert start_ticks(pid) is None
+    assert (child.state, child.pid) == ("stopped", None)
+
+
+def test_the_log_of_the_life_before_is_kept(rig: Rig) -> None:
+    """What a dead child said can be read while the next one runs."""
+    child = rig.child("exit-1")
+    rig.until_ended(child)
+    assert "no good" in (rig.folder / "log.1").read_text()

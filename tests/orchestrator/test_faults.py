@@ -1,0 +1,131 @@
+"""What the platform does when its processes are killed or hang in the middle of work."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+from benchmarks.orchestrator.kill import Footprint, Outcome, Round
+from tests.orchestrator.conftest import (
+    LOGS,
+    MESSAGES,
+    client,
+    part,
+    run_files,
+    supervisor,
+    until,
+)
+
+from bedplate.orchestrator.api import Platform
+
+
+def check(outcome: Outcome) -> None:
+    """Every stream had text and ended with the error event; the gateway never faltered."""
+    assert all(outcome.pieces)
+    for error in outcome.errors:
+        assert isinstance(error, openai.APIError), repr(error)
+        assert error.code == "engine_lost"
+        assert error.message == "the engine ended before the answer did"
+    assert outcome.health_statuses == {200}
+
+
+def rounds(plate: Platform, count: int) -> list[Outcome]:
+    """Kill the engine `count` times under load; nothing may be left of any round."""
+    before = Footprint.of(plate)
+    gateway = part(plate, "gateway").pid
+    outcomes = []
+    for number in range(1, count + 1):
+        outcomes.append(Round(plate).run())
+        check(outcomes[-1])
+        until(lambda: Footprint.of(plate) == before, f"round {number} left nothing behind")
+        (engine,) = [c for c in plate.status()["children"] if c["name"] == "engine"]
+        assert (engine["restarts"], engine["last_end"]) == (number, "it was ended by SIGKILL")
+    assert part(plate, "gateway").pid == gateway
+    return outcomes
+
+
+def test_a_killed_engine_ends_streams_cleanly_and_serves_again(own_plate: Platform) -> None:
+    """16 streams, twice: error events, the gateway up all the time, no leak."""
+    rounds(own_plate, 2)
+
+
+@pytest.mark.soak
+def test_twenty_kills_of_the_default_model_leave_nothing(tmp_path: Path) -> None:
+    """The same with the real model, twenty times; benchmarks/orchestrator stores the times."""
+    with Platform.up(data_dir=tmp_path, port=0) as plate:
+        rounds(plate, 20)
+
+
+def test_a_stopped_engine_is_hung_and_replaced(own_plate: Platform) -> None:
+    """SIGSTOP during a stream: the stream ends with an error event, the next request is served;
+    the gateway, which cannot reach the engine meanwhile, is not taken for hung itself."""
+    gateway, engine = part(own_plate, "gateway").pid, part(own_plate, "engine").pid
+    with client(own_plate) as api:
+        stream = api.chat.completions.create(
+            model="tiny", messages=MESSAGES, stream=True, extra_body={"ignore_eos": True}
+        )
+        next(iter(stream))
+        os.kill(engine, signal.SIGSTOP)
+        with pytest.raises(openai.APIError, match="engine ended"):
+            list(stream)
+        until(lambda: ready(own_plate), "the engine serves again")
+        api.chat.completions.create(model="tiny", messages=MESSAGES, max_tokens=1)
+    children = {child["name"]: child for child in own_plate.status()["children"]}
+    assert children["engine"]["last_end"] == "it did not answer for 2 s"
+    assert part(own_plate, "gateway").pid == gateway
+
+
+def test_a_killed_gateway_comes_back_and_the_engine_stays(own_plate: Platform) -> None:
+    """The address and the keys are the same afterwards."""
+    engine = part(own_plate, "engine").pid
+    gateway = part(own_plate, "gateway").pid
+    os.kill(gateway, signal.SIGKILL)
+    until(lambda: ready(own_plate) and part(own_plate, "gateway").pid != gateway, "it is back")
+    with client(own_plate) as api:
+        api.chat.completions.create(model="tiny", messages=MESSAGES, max_tokens=1)
+    assert part(own_plate, "engine").pid == engine
+
+
+def test_down_lets_a_stream_end(own_plate: Platform) -> None:
+    """A stream that is open when the platform is told to stop gets all of its answer."""
+    with client(own_plate) as api:
+        stream = api.chat.completions.create(
+            model="tiny",
+            messages=MESSAGES,
+            max_tokens=1000,
+            stream=True,
+            extra_body={"ignore_eos": True},
+        )
+        pieces = iter(stream)
+        next(pieces)
+        supervisor(own_plate).terminate()
+        assert list(pieces)[-1].choices[0].finish_reason == "length"
+    own_plate.wait()
+    assert run_files(own_plate.data) == LOGS
+
+
+@pytest.mark.soak
+def test_down_ends_a_stream_that_takes_too_long(own_plate: Platform) -> None:
+    """It gets an error event, not a cut connection, once the drain time is over."""
+    with client(own_plate) as api:
+        stream = api.chat.completions.create(
+            model="tiny", messages=MESSAGES, stream=True, extra_body={"ignore_eos": True}
+        )
+        pieces = iter(stream)
+        next(pieces)
+        part(own_plate, "engine").suspend()
+        supervisor(own_plate).terminate()
+        with pytest.raises(openai.APIError, match="engine ended"):
+            list(pieces)
+
+
+def ready(plate: Platform) -> bool:
+    """Whether a request would be served now."""
+    try:
+        return httpx.get(f"{plate.url}/ready", trust_env=False, timeout=5).status_code == 200
+    except httpx.HTTPError:
+        return False

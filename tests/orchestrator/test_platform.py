@@ -1,0 +1,190 @@
+"""The platform from outside: up, found again, asked by the openai client, down."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import openai
+import pytest
+from tests.orchestrator.conftest import (
+    LOGS,
+    MESSAGES,
+    SMALL,
+    client,
+    processes_of,
+    run_files,
+    supervisor,
+    until,
+)
+from tests.serving.files import write_gguf
+
+from bedplate.core.errors import EnvironmentLacks, UsageError
+from bedplate.core.paths import run_dir
+from bedplate.orchestrator import record
+from bedplate.orchestrator.api import NotRunning, Platform, StartFailed
+from bedplate.serving.api import ModelFileError
+
+
+def test_a_second_up_finds_the_first(plate: Platform, tiny_file: Path) -> None:
+    """It says where the first runs, starts nothing, has no key to show, and stops nothing."""
+    before = supervisor(plate).pid
+    with Platform.up(str(tiny_file), data_dir=plate.data, port=0) as again:
+        assert (again.url, again.model) == (plate.url, "tiny")
+        assert (again.started_here, again.key) == (False, None)
+    assert supervisor(plate).pid == before
+
+
+def test_two_ups_at_once_end_as_one_platform(tiny_file: Path, tmp_path: Path) -> None:
+    """Both return the same platform; one of them started it, one has the key."""
+    found: list[Platform] = []
+
+    def start() -> None:
+        found.append(Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL))
+
+    threads = [threading.Thread(target=start) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    try:
+        assert found[0].url == found[1].url
+        assert sorted(plate.started_here for plate in found) == [False, True]
+        (key,) = [plate.key for plate in found if plate.key is not None]
+        with client(found[0], key) as api:
+            assert api.models.list().data[0].id == "tiny"
+    finally:
+        for plate in found:
+            plate.down()
+
+
+def test_down_leaves_no_process_socket_or_lock(tiny_file: Path, tmp_path: Path) -> None:
+    """Only keys and logs stay; the port is free; a second down is fine."""
+    plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
+    top = supervisor(plate)
+    processes = [top, *top.children(recursive=True)]
+    assert len(processes) >= 3
+    plate.down()
+    assert not [process for process in processes if process.is_running()]
+    assert run_files(tmp_path) == LOGS
+    with pytest.raises(NotRunning, match="bedplate up"):
+        Platform.find(tmp_path)
+    with pytest.raises(NotRunning):
+        plate.internal_key  # noqa: B018 (reading it is the test)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", int(plate.url.rpartition(":")[2]))) != 0
+    plate.down()
+
+
+def test_the_openai_client_is_served(plate: Platform) -> None:
+    """Whole, streamed, stopped, several answers, seeded: parsed by the client's types."""
+    fixed = {"model": "tiny", "messages": MESSAGES, "max_tokens": 12, "temperature": 0}
+    with client(plate) as api:
+        whole = api.chat.completions.create(**fixed)
+        text = whole.choices[0].message.content
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        chunks = list(api.chat.completions.create(**fixed, **options))
+        assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == text
+        assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
+        stop = text[3:6]
+        cut = api.chat.completions.create(**fixed, stop=[stop]).choices[0]
+        assert (cut.message.content, cut.finish_reason) == (text[: text.index(stop)], "stop")
+        several = {**fixed, "n": 3, "temperature": 1.5, "seed": 5}
+        answers = [api.chat.completions.create(**several) for _ in range(2)]
+        drawn, again = ([c.message.content for c in answer.choices] for answer in answers)
+        assert len(set(drawn)) == 3
+        assert drawn == again
+        plain = {"model": "tiny", "prompt": "hello", "max_tokens": 4, "temperature": 0}
+        pieces = api.completions.create(**plain, stream=True)
+        joined = "".join(c.choices[0].text for c in pieces)
+        assert joined == api.completions.create(**plain).choices[0].text
+        assert [m.id for m in api.models.list()] == ["tiny"]
+        assert api.models.retrieve("tiny").owned_by == "bedplate"
+        with pytest.raises(openai.NotFoundError, match="'tiny' is"):
+            api.models.retrieve("gpt")
+
+
+def test_a_port_in_use_is_said_before_anything_starts(tiny_file: Path, tmp_path: Path) -> None:
+    """Exit code 3, port and remedy named; no key is made that nobody saw."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(EnvironmentLacks, match=f"port {port} of 127.0.0.1 is in use; .*--port"):
+            Platform.up(str(tiny_file), data_dir=tmp_path, port=port)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_not_there_is_said_before_anything_starts(tmp_path: Path) -> None:
+    """Exit code 2, with what could be given instead."""
+    with pytest.raises(ModelFileError, match=r"no model '/nowhere.gguf'.*smollm2"):
+        Platform.up("/nowhere.gguf", data_dir=tmp_path, port=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_directory_too_long_for_a_socket_is_refused(tiny_file: Path, tmp_path: Path) -> None:
+    """Unix sockets have short paths; the sentence says by how much it is over."""
+    data = tmp_path / ("x" * (200 - len(str(tmp_path))))
+    over = len(str(data)) + len("/run/engine.sock") - 107
+    with pytest.raises(UsageError, match=f"is {over} bytes too long"):
+        Platform.up(str(tiny_file), data_dir=data, port=0)
+
+
+def test_an_engine_that_refuses_its_model_ends_up_at_once(tmp_path: Path) -> None:
+    """The engine's own sentence and exit code, after one try; nothing is left but logs."""
+    whole = write_gguf(tmp_path / "whole.gguf").read_bytes()
+    cut, data = tmp_path / "cut.gguf", tmp_path / "data"
+    cut.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StartFailed, match=r"the engine does not start: .*/cut.gguf is tr") as told:
+        Platform.up(str(cut), data_dir=data, port=0)
+    assert told.value.exit_code == UsageError.exit_code
+    assert (run_dir(data) / "supervisor.log").read_text().count("child=engine pid=") == 1
+    assert processes_of(data) == []
+    assert run_files(data) == LOGS
+    assert not (data / "keys.json").exists()
+
+
+def test_a_platform_goes_with_the_process_it_was_given(tiny_file: Path, tmp_path: Path) -> None:
+    """`parent`: when that process ends, supervisor, engine and gateway end too."""
+    import subprocess
+    import sys
+
+    code = (
+        "import os; from bedplate.orchestrator.api import Platform; "
+        f"Platform.up({str(tiny_file)!r}, data_dir={str(tmp_path)!r}, port=0, "
+        f"engine_flags={SMALL!r}, parent=os.getpid())"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    until(lambda: processes_of(tmp_path) == [], "every process of the platform is gone")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_supervisor_stops_all(
+    tiny_file: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """As `down` does, whoever sends it."""
+    plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
+    os.kill(supervisor(plate).pid, number)
+    plate.wait()
+    until(lambda: processes_of(tmp_path) == [], "every process of the platform is gone")
+    assert run_files(tmp_path) == LOGS
+
+
+def test_after_a_killed_supervisor_the_children_end_and_up_works_again(
+    tiny_file: Path, tmp_path: Path
+) -> None:
+    """SIGKILL: nobody could stop them, so the kernel does. What lies about is swept by down."""
+    plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
+    os.kill(supervisor(plate).pid, signal.SIGKILL)
+    until(lambda: processes_of(tmp_path) == [], "every process of the platform is gone")
+    assert (run_dir(tmp_path) / record.ENGINE_SOCKET).exists()
+    assert record.read(tmp_path) is None
+    plate.down()
+    assert run_files(tmp_path) == LOGS
+    with Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL) as again:
+        assert again.started_here
+        with client(again, plate.key) as api:
+            assert api.models.list().data[0].id == "tiny"
