@@ -73,11 +73,13 @@ static void *serve(void *argument) {
     bp_device *device = queue->device;
     for (;;) {
         uint32_t seen = atomic_load_explicit(&queue->posted, memory_order_acquire);
+        /* Looked at before the list: what was submitted before the end is then in it. */
+        uint32_t ending = atomic_load_explicit(&queue->cancel, memory_order_acquire);
         bp_work *work = pop(queue);
         if (work) {
             bp_work_execute(device, queue, work);
             finish(device, queue, work);
-        } else if (atomic_load_explicit(&queue->cancel, memory_order_acquire)) {
+        } else if (ending) {
             return NULL;
         } else {
             rest(queue, seen);

@@ -184,6 +184,21 @@ def destroy_cancels_what_waits(s: Subject) -> None:
     s.refuses(s.api.queue.flush(s.handle, queue), BAD, "flushing a destroyed queue")
 
 
+@case("queue", "positive", tier="full")
+def destroy_forgets_no_batch(s: Subject) -> None:
+    """Submitted a moment before: each batch ends in its value or in CANCELLED."""
+    for turn in range(300):
+        queue, gate, done = s.queue(), s.timeline(), s.timeline()
+        if turn % 2:
+            s.works(s.submit(queue, Batch()), "queue.submit")
+        status = s.submit(queue, Batch(), wait=[(gate, 1)], signal=[(done, 1)])
+        s.works(status, "queue.submit")
+        s.works(s.api.queue.destroy(s.handle, queue), "queue.destroy")
+        s.refuses(s.wait(done, 1), abi.BP_CANCELLED, f"waiting for cancelled batch {turn}")
+        for timeline in (gate, done):
+            s.works(s.api.timeline.destroy(s.handle, timeline), "timeline.destroy")
+
+
 @case("queue", "positive")
 def flush_is_allowed_any_time(s: Subject) -> None:
     """On an empty queue, and with work in it."""
