@@ -27,12 +27,16 @@ typedef struct tile {
     float largest[MOST_ROWS];
     int64_t seen[MOST_ROWS];
     int64_t from[MOST_ROWS];
-    float keys[MOST_DIM][CHUNK];   /* transposed */
-    float values[CHUNK][MOST_DIM]; /* widened */
 } __attribute__((aligned(64))) tile;
 
-/* Transposed words of BP_LANES keys into rows from `d` of t->keys, `width` words of each. */
-BP_INLINE void spread(tile *t, bp_vi *part, uint32_t type, int64_t d, int64_t width,
+/* Keys and values of one KV head, CHUNK positions. */
+typedef struct chunk {
+    float keys[MOST_DIM][CHUNK];   /* transposed */
+    float values[CHUNK][MOST_DIM]; /* widened */
+} __attribute__((aligned(64))) chunk;
+
+/* Transposed words of BP_LANES keys into rows from `d` of c->keys, `width` words of each. */
+BP_INLINE void spread(chunk *c, bp_vi *part, uint32_t type, int64_t d, int64_t width,
                       int64_t column) {
     bp_transpose(part);
 #pragma GCC unroll 16
@@ -40,17 +44,17 @@ BP_INLINE void spread(tile *t, bp_vi *part, uint32_t type, int64_t d, int64_t wi
         if (i >= width)
             continue;
         if (type == BP_F32) {
-            bp_store(t->keys[d + i] + column, bp_as_floats(part[i]));
+            bp_store(c->keys[d + i] + column, bp_as_floats(part[i]));
         } else {
-            bp_store(t->keys[2 * (d + i)] + column, bp_first_bf16(part[i]));
-            bp_store(t->keys[2 * (d + i) + 1] + column, bp_second_bf16(part[i]));
+            bp_store(c->keys[2 * (d + i)] + column, bp_first_bf16(part[i]));
+            bp_store(c->keys[2 * (d + i) + 1] + column, bp_second_bf16(part[i]));
         }
     }
 }
 
-/* BP_LANES keys of `dim` elements into columns [column, ...) of t->keys; the first `keys` exist. */
-BP_INLINE void load_key_vectors(tile *t, const char *from, uint32_t type, int64_t dim, int64_t keys,
-                                int64_t column) {
+/* BP_LANES keys of `dim` elements into columns [column, ...) of c->keys; the first `keys` exist. */
+BP_INLINE void load_key_vectors(chunk *c, const char *from, uint32_t type, int64_t dim,
+                                int64_t keys, int64_t column) {
     int64_t size = type == BP_F32 ? 4 : 2, words = dim * size / 4, d = 0;
     if (keys == BP_LANES)
         for (; d + BP_LANES <= words; d += BP_LANES) {
@@ -58,7 +62,7 @@ BP_INLINE void load_key_vectors(tile *t, const char *from, uint32_t type, int64_
 #pragma GCC unroll 16
             for (int k = 0; k < BP_LANES; k++)
                 part[k] = bp_load_words(from + k * dim * size + d * 4);
-            spread(t, part, type, d, BP_LANES, column);
+            spread(c, part, type, d, BP_LANES, column);
         }
     for (; d < words; d += BP_LANES) {
         bp_vi part[BP_LANES];
@@ -68,29 +72,29 @@ BP_INLINE void load_key_vectors(tile *t, const char *from, uint32_t type, int64_
             if (k < keys)
                 __builtin_memcpy(&part[k], from + k * dim * size + d * 4, (size_t)width * 4);
         }
-        spread(t, part, type, d, width, column);
+        spread(c, part, type, d, width, column);
     }
 }
 
-BP_INLINE void load_values(tile *t, const void *cache, uint32_t type, int64_t dim, int64_t keys,
+BP_INLINE void load_values(chunk *c, const void *cache, uint32_t type, int64_t dim, int64_t keys,
                            int64_t row) {
     for (int64_t k = 0; k < keys; k++)
         for (int64_t d = 0; d < dim; d += BP_LANES) {
             int64_t at = k * dim + d;
             if (type == BP_F32)
-                bp_store(t->values[row + k] + d, bp_load((const float *)cache + at));
+                bp_store(c->values[row + k] + d, bp_load((const float *)cache + at));
             else
-                bp_store(t->values[row + k] + d, bp_load_bf16((const uint16_t *)cache + at));
+                bp_store(c->values[row + k] + d, bp_load_bf16((const uint16_t *)cache + at));
         }
 }
 
 /* Scores of `rows` rows against the chunk, raw. */
-BP_INLINE void score_rows(tile *t, int64_t row, int rows) {
+BP_INLINE void score_rows(tile *t, const chunk *c, int64_t row, int rows) {
     bp_vf one[4], two[4];
     for (int r = 0; r < rows; r++)
         one[r] = two[r] = bp_set(0.0f);
     for (int64_t d = 0; d < t->dim; d++) {
-        bp_vf low = bp_load(t->keys[d]), high = bp_load(t->keys[d] + BP_LANES);
+        bp_vf low = bp_load(c->keys[d]), high = bp_load(c->keys[d] + BP_LANES);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
             bp_vf query = bp_set(t->query[row + r][d]);
@@ -105,19 +109,19 @@ BP_INLINE void score_rows(tile *t, int64_t row, int rows) {
     }
 }
 
-static void score_tile(tile *t) {
+static void score_tile(tile *t, const chunk *c) {
     int64_t row = 0;
     for (; row + 4 <= t->rows; row += 4)
-        score_rows(t, row, 4);
+        score_rows(t, c, row, 4);
     switch (t->rows - row) {
     case 3:
-        score_rows(t, row, 3);
+        score_rows(t, c, row, 3);
         break;
     case 2:
-        score_rows(t, row, 2);
+        score_rows(t, c, row, 2);
         break;
     case 1:
-        score_rows(t, row, 1);
+        score_rows(t, c, row, 1);
         break;
     default:
         break;
@@ -161,8 +165,8 @@ static void soften(tile *t, int64_t row, int64_t first, int64_t last) {
 }
 
 /* sum += weight * value for `rows` rows and keys [first, last), `parts` vectors of the head. */
-BP_INLINE void blend(tile *t, int64_t row, int rows, int64_t d, int parts, int64_t first,
-                     int64_t last) {
+BP_INLINE void blend(tile *t, const chunk *c, int64_t row, int rows, int64_t d, int parts,
+                     int64_t first, int64_t last) {
     bp_vf sums[4][4];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
@@ -173,7 +177,7 @@ BP_INLINE void blend(tile *t, int64_t row, int rows, int64_t d, int parts, int64
         bp_vf value[4];
 #pragma GCC unroll 4
         for (int j = 0; j < parts; j++)
-            value[j] = bp_load(t->values[k] + d + j * BP_LANES);
+            value[j] = bp_load(c->values[k] + d + j * BP_LANES);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
             bp_vf weight = bp_set(t->score[row + r][k]);
@@ -192,17 +196,18 @@ BP_INLINE void blend(tile *t, int64_t row, int rows, int64_t d, int parts, int64
 /* Vectors of one head that fit the registers beside four (AVX-512) or two rows of sums. */
 enum { PARTS = BP_AVX512 ? 4 : 2 };
 
-BP_INLINE void blend_rows(tile *t, int64_t row, int rows, int64_t first, int64_t last) {
+BP_INLINE void blend_rows(tile *t, const chunk *c, int64_t row, int rows, int64_t first,
+                          int64_t last) {
     int64_t d = 0;
     for (; d + PARTS * BP_LANES <= t->dim; d += PARTS * BP_LANES)
-        blend(t, row, rows, d, PARTS, first, last);
+        blend(t, c, row, rows, d, PARTS, first, last);
     for (; d < t->dim; d += BP_LANES)
-        blend(t, row, rows, d, 1, first, last);
+        blend(t, c, row, rows, d, 1, first, last);
 }
 
 /* Fold the loaded chunk, keys [position, position + CHUNK), into every row that sees some. */
-static void fold(tile *t, int64_t position) {
-    score_tile(t);
+static void fold(tile *t, const chunk *c, int64_t position) {
+    score_tile(t, c);
     int64_t end = position + CHUNK;
     for (int64_t row = 0; row < t->rows;) {
         int64_t whole = 0;
@@ -210,13 +215,13 @@ static void fold(tile *t, int64_t position) {
                t->seen[row + whole] >= end)
             soften(t, row + whole++, 0, CHUNK);
         if (whole == 4)
-            blend_rows(t, row, 4, 0, CHUNK);
+            blend_rows(t, c, row, 4, 0, CHUNK);
         else if (whole == 3)
-            blend_rows(t, row, 3, 0, CHUNK);
+            blend_rows(t, c, row, 3, 0, CHUNK);
         else if (whole == 2)
-            blend_rows(t, row, 2, 0, CHUNK);
+            blend_rows(t, c, row, 2, 0, CHUNK);
         else if (whole == 1)
-            blend_rows(t, row, 1, 0, CHUNK);
+            blend_rows(t, c, row, 1, 0, CHUNK);
         row += whole;
         if (whole == 4 || row == t->rows)
             continue;
@@ -224,7 +229,7 @@ static void fold(tile *t, int64_t position) {
         int64_t last = t->seen[row] < end ? t->seen[row] - position : CHUNK;
         if (first < last) {
             soften(t, row, first, last);
-            blend_rows(t, row, 1, first, last);
+            blend_rows(t, c, row, 1, first, last);
         }
         row++;
     }

@@ -27,8 +27,19 @@ typedef struct parameters {
     float scale, soft_cap;
 } parameters;
 
-/* Most tokens of a tile; fewer when a group has many heads. */
-enum { TOKENS = 8 };
+/* Most tokens of a tile, fewer when a group has many heads; KV heads that a single token takes
+ * together. */
+enum { TOKENS = 8, TOGETHER = 4 };
+
+typedef struct work {
+    tile tiles[TOGETHER];
+    chunk keys_and_values;
+} work;
+
+/* A piece of a batch: `tokens` tokens of sequence s from `token`, `heads` KV heads from `head`. */
+typedef struct piece {
+    int64_t s, token, tokens, head, heads;
+} piece;
 
 /* Positions seen by token j of a sequence, and the first of them. */
 typedef struct sight {
@@ -43,28 +54,30 @@ BP_INLINE sight sight_of(const parameters *p, int64_t s, int64_t token) {
 }
 
 /* One vector's worth of keys and values at `element` of both caches. */
-BP_INLINE void load_part(const parameters *p, tile *t, int64_t element, int64_t dim, int64_t keys,
+/* One vector's worth of keys and values at `element` of both caches. */
+BP_INLINE void load_part(const parameters *p, chunk *c, int64_t element, int64_t dim, int64_t keys,
                          int64_t at) {
     if (p->k_type == BP_F32)
-        load_key_vectors(t, (const char *)p->k_cache + element * 4, BP_F32, dim, keys, at);
+        load_key_vectors(c, (const char *)p->k_cache + element * 4, BP_F32, dim, keys, at);
     else
-        load_key_vectors(t, (const char *)p->k_cache + element * 2, BP_BF16_TYPE, dim, keys, at);
+        load_key_vectors(c, (const char *)p->k_cache + element * 2, BP_BF16_TYPE, dim, keys, at);
     if (p->v_type == BP_F32)
-        load_values(t, (const float *)p->v_cache + element, BP_F32, dim, keys, at);
+        load_values(c, (const float *)p->v_cache + element, BP_F32, dim, keys, at);
     else
-        load_values(t, (const uint16_t *)p->v_cache + element, BP_BF16_TYPE, dim, keys, at);
+        load_values(c, (const uint16_t *)p->v_cache + element, BP_BF16_TYPE, dim, keys, at);
 }
 
-static void load_part_64(const parameters *p, tile *t, int64_t element, int64_t keys, int64_t at) {
-    load_part(p, t, element, 64, keys, at);
+static void load_part_64(const parameters *p, chunk *c, int64_t element, int64_t keys, int64_t at) {
+    load_part(p, c, element, 64, keys, at);
 }
 
-static void load_part_any(const parameters *p, tile *t, int64_t element, int64_t keys, int64_t at) {
-    load_part(p, t, element, t->dim, keys, at);
+static void load_part_any(const parameters *p, chunk *c, int64_t element, int64_t keys,
+                          int64_t at) {
+    load_part(p, c, element, p->head_dim, keys, at);
 }
 
 /* Keys and values [at, end) of a sequence, at most a chunk; BP_OK, or a foreign block. */
-static int32_t load_chunk(const parameters *p, tile *t, const bp_native_launch *launch, int64_t s,
+static int32_t load_chunk(const parameters *p, chunk *c, const bp_native_launch *launch, int64_t s,
                           int64_t kv_head, int64_t at, int64_t end) {
     const int32_t *table = p->block_table + s * p->table_stride;
     for (int64_t part = 0; part < CHUNK && at + part < end; part += BP_LANES) {
@@ -76,43 +89,50 @@ static int32_t load_chunk(const parameters *p, tile *t, const bp_native_launch *
                 (long long)block, (long long)s, (long long)p->blocks);
         int64_t keys = end - position < BP_LANES ? end - position : BP_LANES;
         int64_t slot = (block * p->kv_heads + kv_head) * p->block_size + position % p->block_size;
-        (t->dim == 64 ? load_part_64 : load_part_any)(p, t, slot * t->dim, keys, part);
+        (p->head_dim == 64 ? load_part_64 : load_part_any)(p, c, slot * p->head_dim, keys, part);
     }
     return BP_OK;
 }
 
-/* Ask for the next chunk while this one is worked on: blocks lie anywhere, so no hardware stream
- * finds them. */
-static void prefetch_chunk(const parameters *p, int64_t s, int64_t kv_head, int64_t at,
-                           int64_t end) {
-    const int32_t *table = p->block_table + s * p->table_stride;
-    int64_t k_size = p->k_type == BP_F32 ? 4 : 2, v_size = p->v_type == BP_F32 ? 4 : 2;
+/* Read one word of every line of `bytes` from `from`: a run of loads that nothing waits for moves
+ * three times what the same loads between arithmetic do. */
+BP_INLINE uint32_t touch(const char *from, int64_t bytes, uint32_t seen) {
+    for (int64_t at = 0; at < bytes; at += 64)
+        seen |= *(const volatile uint32_t *)(const void *)(from + at);
+    return seen;
+}
+
+/* Bring a chunk of `heads` KV heads from memory: the cache is seldom in the processor's, since a
+ * step reads all weights between two looks at it. */
+static void fetch_chunk(const parameters *p, const piece *w, int64_t at, int64_t end) {
+    const int32_t *table = p->block_table + w->s * p->table_stride;
+    int64_t k_bytes = p->head_dim * (p->k_type == BP_F32 ? 4 : 2);
+    int64_t v_bytes = p->head_dim * (p->v_type == BP_F32 ? 4 : 2);
+    uint32_t seen = 0;
     for (int64_t part = 0; part < CHUNK && at + part < end; part += BP_LANES) {
         int64_t position = at + part, block = table[position / p->block_size];
         if (block < 0 || block >= p->blocks)
             return;
-        int64_t slot = (block * p->kv_heads + kv_head) * p->block_size + position % p->block_size;
-        const char *k = (const char *)p->k_cache + slot * p->head_dim * k_size;
-        const char *v = (const char *)p->v_cache + slot * p->head_dim * v_size;
-        for (int64_t byte = 0; byte < BP_LANES * p->head_dim * k_size; byte += 64)
-            _mm_prefetch(k + byte, _MM_HINT_T0);
-        for (int64_t byte = 0; byte < BP_LANES * p->head_dim * v_size; byte += 64)
-            _mm_prefetch(v + byte, _MM_HINT_T0);
+        for (int64_t head = w->head; head < w->head + w->heads; head++) {
+            int64_t slot = (block * p->kv_heads + head) * p->block_size + position % p->block_size;
+            seen = touch((const char *)p->k_cache + slot * k_bytes, BP_LANES * k_bytes, seen);
+            seen = touch((const char *)p->v_cache + slot * v_bytes, BP_LANES * v_bytes, seen);
+        }
     }
 }
 
-static int32_t attend(const parameters *p, tile *t, const bp_native_launch *launch, int64_t s,
-                      int64_t token, int64_t tokens, int64_t kv_head) {
-    int64_t group = p->heads / p->kv_heads, first_head = kv_head * group;
+/* Queries of one KV head's tile, sums empty. */
+static void begin(const parameters *p, tile *t, const piece *w, int64_t kv_head) {
+    int64_t group = p->heads / p->kv_heads;
     t->dim = p->head_dim;
     t->scale = p->scale;
     t->soft_cap = p->soft_cap;
     t->rows = 0;
-    for (int64_t i = 0; i < tokens; i++) {
-        sight see = sight_of(p, s, token + i);
+    for (int64_t i = 0; i < w->tokens; i++) {
+        sight see = sight_of(p, w->s, w->token + i);
         for (int64_t h = 0; h < group; h++, t->rows++) {
             const float *q =
-                p->q + (token + i) * p->q_row_stride + (first_head + h) * p->q_head_stride;
+                p->q + (w->token + i) * p->q_row_stride + (kv_head * group + h) * p->q_head_stride;
             __builtin_memcpy(t->query[t->rows], q, (size_t)p->head_dim * sizeof(float));
             __builtin_memset(t->sum[t->rows], 0, (size_t)p->head_dim * sizeof(float));
             t->largest[t->rows] = -INFINITY;
@@ -121,17 +141,13 @@ static int32_t attend(const parameters *p, tile *t, const bp_native_launch *laun
             t->from[t->rows] = see.from;
         }
     }
-    int64_t end = t->seen[t->rows - 1];
-    for (int64_t at = t->from[0] / CHUNK * CHUNK; at < end; at += CHUNK) {
-        int32_t status = load_chunk(p, t, launch, s, kv_head, at, end);
-        if (status)
-            return status;
-        prefetch_chunk(p, s, kv_head, at + CHUNK, end);
-        fold(t, at);
-    }
+}
+
+static void finish(const parameters *p, tile *t, const piece *w, int64_t kv_head) {
+    int64_t group = p->heads / p->kv_heads;
     for (int64_t row = 0; row < t->rows; row++) {
-        int64_t at = (token + row / group) * p->out_row_stride +
-                     (first_head + row % group) * p->out_head_stride;
+        int64_t at = (w->token + row / group) * p->out_row_stride +
+                     (kv_head * group + row % group) * p->out_head_stride;
         bp_vf factor = bp_set(1.0f / bp_sum(bp_load(t->total[row])));
         for (int64_t d = 0; d < p->head_dim; d += BP_LANES) {
             bp_vf v = bp_load(t->sum[row] + d) * factor;
@@ -141,59 +157,110 @@ static int32_t attend(const parameters *p, tile *t, const bp_native_launch *laun
                 bp_store_bf16((uint16_t *)p->out + at + d, v);
         }
     }
+}
+
+/* One piece of at most TOGETHER heads. */
+static int32_t attend(const parameters *p, work *memory, const bp_native_launch *launch,
+                      const piece *w) {
+    tile *tiles = memory->tiles;
+    for (int64_t h = 0; h < w->heads; h++)
+        begin(p, &tiles[h], w, w->head + h);
+    int64_t end = tiles[0].seen[tiles[0].rows - 1];
+    for (int64_t at = tiles[0].from[0] / CHUNK * CHUNK; at < end; at += CHUNK) {
+        if (w->tokens == 1)
+            fetch_chunk(p, w, at, end);
+        for (int64_t h = 0; h < w->heads; h++) {
+            chunk *c = &memory->keys_and_values;
+            int32_t status = load_chunk(p, c, launch, w->s, w->head + h, at, end);
+            if (status)
+                return status;
+            fold(&tiles[h], c, at);
+        }
+    }
+    for (int64_t h = 0; h < w->heads; h++)
+        finish(p, &tiles[h], w, w->head + h);
     return BP_OK;
 }
 
-/* One KV head of the whole batch costs this many seen keys; also checks the batch. */
-static int64_t total_cost(const parameters *p, int64_t sequences, const bp_native_launch *launch) {
+BP_INLINE int64_t token_cost(sight see) {
+    return see.seen - see.from + BP_LANES;
+}
+
+/* What one KV head of a sequence costs, in keys seen. */
+static int64_t sequence_cost(const parameters *p, int64_t s) {
+    int64_t start = p->query_start[s], queries = p->query_start[s + 1] - start;
+    if (!p->sliding_window)
+        return queries * (p->context_length[s] + BP_LANES) - queries * (queries - 1) / 2;
     int64_t cost = 0;
-    for (int64_t s = 0; s < sequences; s++) {
-        int64_t start = p->query_start[s], queries = p->query_start[s + 1] - start;
-        int64_t length = p->context_length[s];
-        if (queries == 0)
-            continue;
-        if (queries < 0 || start < 0 || start + queries > p->tokens)
-            return bp_native_fail(launch->fault, BP_LAUNCH_FAULT, (uint64_t)s, start,
-                                  "paged_attention: sequence %lld has queries %lld to %lld of %lld",
-                                  (long long)s, (long long)start, (long long)(start + queries),
-                                  (long long)p->tokens);
-        if (length < queries || length > p->table_width * p->block_size)
-            return bp_native_fail(launch->fault, BP_LAUNCH_FAULT, (uint64_t)s, length,
-                                  "paged_attention: context of %lld for %lld queries of sequence "
-                                  "%lld, the block table "
-                                  "holds %lld",
-                                  (long long)length, (long long)queries, (long long)s,
-                                  (long long)(p->table_width * p->block_size));
-        for (int64_t token = start; token < start + queries; token++) {
-            sight see = sight_of(p, s, token);
-            cost += see.seen - see.from + BP_LANES;
-        }
-    }
+    for (int64_t token = start; token < start + queries; token++)
+        cost += token_cost(sight_of(p, s, token));
     return cost;
 }
 
-/* Tokens of one KV head whose cost, counted from the batch's start, falls in [from, to). */
-static int32_t head_share(const parameters *p, tile *t, const bp_native_launch *launch,
-                          int64_t sequences, int64_t kv_head, int64_t from, int64_t to) {
-    int64_t cost = 0, most = MOST_ROWS / (p->heads / p->kv_heads);
+/* Whether a sequence's queries and context fit the tensors. */
+static int32_t check(const parameters *p, int64_t s, const bp_native_launch *launch) {
+    long long start = p->query_start[s], end = p->query_start[s + 1];
+    long long length = p->context_length[s], most = p->table_width * p->block_size;
+    if (end < start || start < 0 || end > p->tokens)
+        return bp_native_fail(launch->fault, BP_LAUNCH_FAULT, (uint64_t)s, start,
+                              "paged_attention: sequence %lld has queries %lld to %lld of %lld",
+                              (long long)s, start, end, (long long)p->tokens);
+    if (end > start && (length < end - start || length > most))
+        return bp_native_fail(launch->fault, BP_LAUNCH_FAULT, (uint64_t)s, length,
+                              "paged_attention: context of %lld for %lld queries of sequence %lld, "
+                              "the block table holds %lld",
+                              length, end - start, (long long)s, most);
+    return BP_OK;
+}
+
+/* Heads of a single token whose cost, counted from the first head's, starts in [from, to). */
+static int32_t share_token(const parameters *p, work *memory, const bp_native_launch *launch,
+                           int64_t s, int64_t cost, int64_t from, int64_t to) {
+    int64_t head = (from + cost - 1) / cost, end = (to + cost - 1) / cost;
+    for (; head < end; head += TOGETHER) {
+        piece w = {s, p->query_start[s], 1, head, end - head < TOGETHER ? end - head : TOGETHER};
+        int32_t status = attend(p, memory, launch, &w);
+        if (status)
+            return status;
+    }
+    return BP_OK;
+}
+
+/* Tokens of one KV head whose cost, counted from the sequence's start, begins in [from, to). */
+static int32_t share_head(const parameters *p, work *memory, const bp_native_launch *launch,
+                          int64_t s, int64_t kv_head, int64_t from, int64_t to) {
+    int64_t most = MOST_ROWS / (p->heads / p->kv_heads), cost = 0;
+    piece w = {s, p->query_start[s], 0, kv_head, 1};
     most = most < TOKENS ? most : TOKENS;
-    for (int64_t s = 0; s < sequences && cost < to; s++) {
-        int64_t pending = 0, token = p->query_start[s];
-        for (; token < p->query_start[s + 1] && cost < to; token++) {
-            sight see = sight_of(p, s, token);
-            int mine = cost >= from;
-            cost += see.seen - see.from + BP_LANES;
-            if (!mine)
-                continue;
-            if (++pending < most)
-                continue;
-            int32_t status = attend(p, t, launch, s, token + 1 - pending, pending, kv_head);
-            if (status)
-                return status;
-            pending = 0;
-        }
-        int32_t status =
-            pending ? attend(p, t, launch, s, token - pending, pending, kv_head) : BP_OK;
+    for (int64_t token = w.token; token < p->query_start[s + 1] && cost < to; token++) {
+        if (cost < from)
+            w.token = token + 1;
+        else
+            w.tokens++;
+        cost += token_cost(sight_of(p, s, token));
+        if (w.tokens < most)
+            continue;
+        int32_t status = attend(p, memory, launch, &w);
+        if (status)
+            return status;
+        w.token = token + 1;
+        w.tokens = 0;
+    }
+    return w.tokens ? attend(p, memory, launch, &w) : BP_OK;
+}
+
+static int64_t clamp(int64_t value, int64_t most) {
+    return value < 0 ? 0 : value > most ? most : value;
+}
+
+/* The part [from, to) of a sequence's cost over all its heads. */
+static int32_t share_sequence(const parameters *p, work *memory, const bp_native_launch *launch,
+                              int64_t s, int64_t cost, int64_t from, int64_t to) {
+    if (p->query_start[s + 1] - p->query_start[s] == 1)
+        return share_token(p, memory, launch, s, cost, from, to);
+    for (int64_t head = from / cost; head < p->kv_heads && head * cost < to; head++) {
+        int32_t status = share_head(p, memory, launch, s, head, clamp(from - head * cost, cost),
+                                    clamp(to - head * cost, cost));
         if (status)
             return status;
     }
@@ -202,20 +269,22 @@ static int32_t head_share(const parameters *p, tile *t, const bp_native_launch *
 
 BP_KERNEL(paged_attention) {
     const parameters *p = BP_PARAMETERS(parameters, launch);
-    int64_t sequences = bp_rows(p->sequence_count, p->sequences);
-    int64_t cost = total_cost(p, sequences, launch);
-    if (cost < 0)
-        return (int32_t)cost;
-    bp_span span = bp_share(cost * p->kv_heads, launch->grid[0], first_block, block_count);
-    tile t;
-    for (int64_t head = 0; head < p->kv_heads; head++) {
-        int64_t from = span.from - head * cost, to = span.to - head * cost;
-        if (to <= 0 || from >= cost)
-            continue;
-        int32_t status =
-            head_share(p, &t, launch, sequences, head, from > 0 ? from : 0, to < cost ? to : cost);
+    int64_t sequences = bp_rows(p->sequence_count, p->sequences), total = 0, start = 0;
+    work memory;
+    for (int64_t s = 0; s < sequences; s++) {
+        int32_t status = check(p, s, launch);
         if (status)
             return status;
+        total += sequence_cost(p, s) * p->kv_heads;
+    }
+    bp_span span = bp_share(total, launch->grid[0], first_block, block_count);
+    for (int64_t s = 0; s < sequences && start < span.to; s++) {
+        int64_t cost = sequence_cost(p, s), whole = cost * p->kv_heads;
+        int64_t from = clamp(span.from - start, whole), to = clamp(span.to - start, whole);
+        int32_t status = from < to ? share_sequence(p, &memory, launch, s, cost, from, to) : BP_OK;
+        if (status)
+            return status;
+        start += whole;
     }
     return BP_OK;
 }
