@@ -39,10 +39,6 @@ void bp_timeline_poison(bp_timeline_object *timeline, int32_t status, const char
     pthread_mutex_unlock(&timeline->lock);
 }
 
-/* How long a waiter looks before it sleeps: falling asleep and waking costs more than this, and
- * a core for so long is less than a thousandth of a step. */
-#define SPIN_NS 10000ull
-
 static int32_t state(bp_timeline_object *timeline, uint64_t value) {
     int32_t error = atomic_load_explicit(&timeline->error, memory_order_acquire);
     if (error)
@@ -53,14 +49,6 @@ static int32_t state(bp_timeline_object *timeline, uint64_t value) {
 
 int32_t bp_timeline_await(bp_timeline_object *timeline, uint64_t value, uint64_t deadline_ns) {
     int32_t status = state(timeline, value);
-    uint64_t now = status == BP_DEADLINE ? bp_now_ns() : 0, until = now + SPIN_NS;
-    while (status == BP_DEADLINE && now < until && now < deadline_ns) {
-        for (int turn = 0; turn < 32 && status == BP_DEADLINE; turn++) {
-            bp_pause();
-            status = state(timeline, value);
-        }
-        now = bp_now_ns();
-    }
     if (status != BP_DEADLINE)
         return status;
     atomic_fetch_add_explicit(&timeline->sleepers, 1, memory_order_seq_cst);

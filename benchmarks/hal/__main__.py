@@ -1,0 +1,106 @@
+"""What the HAL costs from C, beside a plain function call in the same process.
+
+    python -m benchmarks.hal --out results.json [--quick]
+
+`bedplate_hal_bench` interleaves all quantities in every round; here they become
+measurements. Every value is a median over rounds; none is a best case.
+
+`command_marginal` is what one more command adds: the difference between batches of
+300 and 64 over the 236 commands between them. It leaves out what a batch costs
+once, mostly waking the executor, which `one_launch` shows; `command_64` has it
+spread over 64 commands. The goal of 50 ns is for the marginal cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from bedplate.core.machine import machine_facts, tree_facts
+from bedplate.core.measurement import Measurement, measured, store
+from bedplate.core.paths import native_library_dir
+from bedplate.core.samples import compare, summarise
+from bedplate.hal.api import open_device
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = ROOT / "build" / "Release" / "native" / "hal" / "bedplate_hal_bench"
+GOAL_NS = 50.0
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "table_call": {"function": "timeline.query"},
+    "one_launch": {"commands": 1, "blocks": 1},
+    "command_64": {"commands": 64, "blocks": 1},
+    "command_300": {"commands": 300, "blocks": 1},
+    "submit_64": {"commands": 64, "blocks": 1},
+    "submit_300": {"commands": 300, "blocks": 1},
+    "grid_2": {"commands": 300, "blocks": 2},
+    "grid_16": {"commands": 300, "blocks": 16},
+    "command_marginal": {"from_commands": 64, "to_commands": 300, "blocks": 1},
+}
+
+
+def run(rounds: int) -> dict[str, list[float]]:
+    """Nanoseconds of each quantity, one value a round."""
+    libraries = native_library_dir()
+    command = [BENCH, libraries / "hal.d" / "bedplate_hal_cpu.so"]
+    command += [libraries / "conform" / "bedplate_hal_conform.so", str(rounds)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    values: dict[str, list[float]] = defaultdict(list)
+    for line in told.splitlines():
+        name, _, value = line.partition(" ")
+        values[name].append(float(value))
+    pairs = zip(values["command_300"], values["command_64"], strict=True)
+    values["command_marginal"] = [(300 * many - 64 * few) / 236 for many, few in pairs]
+    return dict(values)
+
+
+def main() -> int:
+    """Measure, print and store; 1 when the marginal cost misses its goal, 3 when NOT RUN."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    tree = tree_facts(ROOT)
+    if tree is None or not BENCH.exists():
+        lacking = "a git tree, for the commit" if tree is None else "`make build`, for its program"
+        print(f"NOT RUN: the benchmark wants {lacking}", file=sys.stderr)
+        return 3
+    rounds = 20 if arguments.quick else 300
+    values = run(rounds)
+    with open_device("cpu", trust_claims=True) as device:
+        threads = device.info.properties["cpu.threads"]
+    results: list[Measurement] = []
+    for name, conditions in CONDITIONS.items():
+        summary = summarise(values[name])
+        fields: dict[str, Any] = {
+            "system": "hal",
+            "name": name,
+            "unit": "ns",
+            "better": "lower",
+            "machine": machine_facts(),
+            "versions": {"abi": "0.1"},
+            "conditions": conditions | {"threads": threads},
+            "quality": {"suite": "bedplate hal conform cpu"},
+        }
+        if name == "command_marginal":
+            fields["goal"] = GOAL_NS
+        if name == "table_call":
+            fields |= {"peer_name": "local function call", "peer_version": "gcc -O2, noinline"}
+            fields["ratio"] = compare(values[name], values["direct_call"], "lower")
+        results.append(measured(summary, rounds=rounds, tree=tree, **fields))
+        low, high = summary.interval or (float("nan"), float("nan"))
+        print(
+            f"{name:<17}{summary.p50:>11.1f} ns  [{low:.1f}, {high:.1f}]"
+            f"  p5 {summary.p5:.1f} p95 {summary.p95:.1f}"
+        )
+    store(arguments.out, results)
+    missed = summarise(values["command_marginal"]).p50 > GOAL_NS
+    print(f"marginal cost of a command: goal {GOAL_NS:.0f} ns {'MISSED' if missed else 'met'}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
