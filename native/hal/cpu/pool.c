@@ -10,9 +10,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Chosen, not measured: tens of microseconds, to bridge the serial part between two grids of a step.
- * On two loaded cores 0, 40 and 200 us could not be told apart; on a quiet machine measure again by
- * building with another value and running benchmarks/hal for both in turn. */
+/* Chosen, not measured: tens of microseconds, to bridge the serial part between two grids of a
+ * step. On two loaded cores 0, 40 and 200 us could not be told apart; on a quiet machine measure
+ * again by building with another value and running benchmarks/hal for both in turn. */
 #define SPIN_NS           40000ull
 #define CHUNKS_PER_THREAD 8u
 

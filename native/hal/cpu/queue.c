@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* How long an executor looks for the next batch before it sleeps, for callers that submit step after
- * step without waiting. Chosen, not measured. */
+/* How long an executor looks for the next batch before it sleeps, for callers that submit step
+ * after step without waiting. Chosen, not measured. */
 #define SPIN_NS 20000ull
 
 uint64_t bp_queue_oldest(bp_device *device) {
