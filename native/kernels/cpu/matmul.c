@@ -5,7 +5,8 @@
  * [panel][ceil(K/2)][16][2], zero past N and K. A tile is ROWS rows by one or two panels held in
  * registers over all of K; two panels of a model's K stay in the first or second cache while the
  * rows stream. bf16 by bf16 uses VDPBF16PS where this build has it; f32 activations never lose
- * bits. One block of the grid is one panel.
+ * bits. One block of the grid
+ * is BP_PANELS_PER_BLOCK panels.
  */
 #include "product.h"
 
@@ -209,12 +210,13 @@ BP_KERNEL(matmul) {
     bp_output out = {p->bias,       p->residual, p->out, p->columns, p->residual_stride,
                      p->out_stride, p->out_type};
     int64_t rows = bp_rows(p->count, p->rows);
-    int64_t panel = (int64_t)first_block, end = (int64_t)(first_block + block_count);
+    bp_span span = bp_panels(p->columns, first_block, block_count);
+    int64_t panel = span.from;
 #if BP_AVX512
-    for (; panel + 2 <= end; panel += 2)
+    for (; panel + 2 <= span.to; panel += 2)
         two_panels(p, &out, rows, panel);
 #endif
-    for (; panel < end; panel++)
+    for (; panel < span.to; panel++)
         one_panel(p, &out, rows, panel);
     return BP_OK;
 }

@@ -11,8 +11,18 @@
 #include "launch.h"
 
 #define BP_PANEL 16
+/* Panels of one block of a grid: two, so that every piece of a grid may use tiles of two. */
+#define BP_PANELS_PER_BLOCK 2
 /* Vectors of one panel. */
 #define BP_PER_PANEL (BP_PANEL / BP_LANES)
+
+/* Panels of blocks [first, first + blocks). */
+BP_INLINE bp_span bp_panels(int64_t columns, uint64_t first, uint64_t blocks) {
+    int64_t panels = (columns + BP_PANEL - 1) / BP_PANEL;
+    int64_t end = (int64_t)(first + blocks) * BP_PANELS_PER_BLOCK;
+    bp_span span = {(int64_t)first * BP_PANELS_PER_BLOCK, end < panels ? end : panels};
+    return span;
+}
 
 typedef struct bp_output {
     const float *bias;     /* null for none */

@@ -1,7 +1,8 @@
 /*
  * quantized_matmul with float activations: weights in blocks of 32 (layout in blocks.h) are
  * dequantised on the way, products and sums are f32. The exact class beside int8: a code times its
- * scale is exact in f32, Q4_1's minimum costs one rounding. One block of the grid is one panel.
+ * scale is exact in f32, Q4_1's minimum costs one rounding. One block of the grid is
+ * BP_PANELS_PER_BLOCK panels.
  */
 #include "blocks.h"
 #include "product.h"
@@ -122,8 +123,8 @@ BP_KERNEL(quantized_matmul_float) {
     bp_output out = {p->bias,       p->residual, p->out, p->columns, p->residual_stride,
                      p->out_stride, BP_F32};
     int64_t rows = bp_rows(p->count, p->rows);
-    for (uint64_t i = first_block; i < first_block + block_count; i++) {
-        int64_t panel = (int64_t)i;
+    bp_span span = bp_panels(p->columns, first_block, block_count);
+    for (int64_t panel = span.from; panel < span.to; panel++) {
         const uint8_t *w = p->weights + panel * (p->depth / 32) * bp_packed_block_bytes(p->format);
         for (int64_t row = 0; row < rows; row += ROWS)
             tile_rows(p, &out, w, panel, row, (int)(rows - row < ROWS ? rows - row : ROWS),

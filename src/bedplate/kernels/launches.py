@@ -20,6 +20,8 @@ TYPE_CODES = {"f32": 0, "bf16": 1, "q8_0": 2, "q4_0": 3, "q4_1": 4}
 
 ROW_BLOCK_BYTES = 16384
 """Bytes that make a block of a row-wise kernel worth waking a worker for (about 1 us of work)."""
+PANELS_PER_BLOCK = 2
+"""Panels of one block of a product's grid (`native/kernels/cpu/product.h`)."""
 ATTENTION_BLOCKS = 256
 """Most blocks of an attention grid; each is an equal share of the seen keys."""
 
@@ -46,6 +48,10 @@ def _scalars(longs: list[int], words: str = "", *values: float) -> bytes:
 
 def _row_grid(rows: int, row_bytes: int) -> int:
     return max(1, min(rows, rows * row_bytes // ROW_BLOCK_BYTES))
+
+
+def _panel_grid(columns: int) -> int:
+    return -(-columns // (PANEL * PANELS_PER_BLOCK))
 
 
 def _code(tensor: Tensor) -> int:
@@ -185,7 +191,7 @@ def matmul(call: Call, workspace: Buffer | None) -> list[Launch]:
         0,
     )
     places = (a, weights.tensor, call.tensor("bias"), residual, call.tensor("count"), out)
-    return [Launch("matmul", -(-n // PANEL), (*places, scalars))]
+    return [Launch("matmul", _panel_grid(n), (*places, scalars))]
 
 
 def quantized_matmul(call: Call, workspace: Buffer | None) -> list[Launch]:
@@ -194,7 +200,7 @@ def quantized_matmul(call: Call, workspace: Buffer | None) -> list[Launch]:
     weights = call.packed("w")
     assert weights is not None
     n, k = weights.shape
-    rows, code, grid = a.shape[0], TYPE_CODES[weights.format], -(-n // PANEL)
+    rows, code, grid = a.shape[0], TYPE_CODES[weights.format], _panel_grid(n)
     tail = (call.tensor("bias"), residual, call.tensor("count"), out)
     strides = [_row_stride(residual), out.strides[0]]
     if not call.attributes["activation"]:
