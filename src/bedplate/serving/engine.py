@@ -229,6 +229,7 @@ class EngineLoop:
         if events:
             self._scheduler.apply(events, now_ns=time.monotonic_ns())
             self._stats = self._scheduler.stats()
+            self._metrics.state(self._stats)
         self._closed(ended)
         return True
 

@@ -45,7 +45,9 @@ class Address:
             return self._bind_path(self.path)
         try:
             family = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0][0]
-            listener = socket.socket(family, socket.SOCK_STREAM)
+            # Named, or asyncio takes it for something else and lets small answers wait for
+            # the acknowledgement of the one before (TCP_NODELAY stays off): 45 ms instead of 1.
+            listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         except (OSError, OverflowError) as cause:
             raise self._refusal(cause) from cause
         try:
