@@ -32,7 +32,7 @@ class Endpoint:
         try:
             connection.request("GET", self.route)
             body = json.loads(connection.getresponse().read(_LONGEST_ANSWER_BYTES))
-        except (OSError, http.client.HTTPException, ValueError):
+        except (OSError, http.client.HTTPException, ValueError, RecursionError):
             return None
         finally:
             connection.close()

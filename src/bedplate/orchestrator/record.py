@@ -124,7 +124,6 @@ def not_running(data: Path) -> NotRunning:
 def children(data: Path) -> list[dict[str, Any]]:
     """What the supervisor last published of its children; empty at the very start."""
     try:
-        found = json.loads((run_dir(data) / STATUS_FILE).read_text())["children"]
+        return list(json.loads((run_dir(data) / STATUS_FILE).read_text())["children"])
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return list(found)

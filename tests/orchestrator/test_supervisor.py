@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bedplate.core.paths import run_dir
+from bedplate.orchestrator import record
+from bedplate.orchestrator.errors import AlreadyRunning
+from bedplate.orchestrator.supervisor import Plan, commands, run_supervisor
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://127.0.0.1:8000"),
+        ("::1", "http://[::1]:8000"),
+        ("::", "http://[::1]:8000"),
+        ("plate.example", "http://plate.example:8000"),
+    ],
+)
+def test_the_url_is_one_that_this_machine_reaches(host: str, url: str) -> None:
+    """Every address means loopback from here; IPv6 is in brackets."""
+    plan = Plan(Path("/data"), "smollm2", host, 8000)
+    assert plan.url == url
+    assert commands(plan)[1].health.host == plan.reachable_host
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [("smollm2", "smollm2"), ("/models/a.b.gguf", "a.b"), ("/models/folder", "folder")],
+)
+def test_a_model_is_served_under_its_last_name(model: str, name: str) -> None:
+    """Paths of this machine are not part of the API."""
+    assert Plan(Path("/data"), model, "127.0.0.1", 1).served_name == name
+
+
+def test_both_children_end_with_the_supervisor_and_share_a_data_directory() -> None:
+    """The engine listens on the socket that is probed and keeps the flags it was given."""
+    plan = Plan(Path("/data"), "smollm2", "127.0.0.1", 1, ("--max-num-seqs", "2"))
+    engine, gateway = commands(plan)
+    for command in (engine, gateway):
+        arguments = list(command.arguments)
+        assert arguments[arguments.index("--parent") + 1] == str(os.getpid())
+        assert arguments[arguments.index("--data-dir") + 1] == "/data"
+    arguments = list(engine.arguments)
+    socket = run_dir(plan.data) / record.ENGINE_SOCKET
+    assert arguments[arguments.index("--uds") + 1] == str(socket)
+    assert engine.health.path == socket
+    assert arguments[-2:] == ["--max-num-seqs", "2"]
+
+
+def test_one_supervisor_a_data_directory(tmp_path: Path) -> None:
+    """A second one says so and changes nothing."""
+    held = record.lock(tmp_path)
+    assert held is not None
+    with pytest.raises(AlreadyRunning, match=str(tmp_path)):
+        run_supervisor(Plan(tmp_path, "smollm2", "127.0.0.1", 1))
+    assert (run_dir(tmp_path) / record.LOCK_FILE).exists()
+    record.release(tmp_path, held)
