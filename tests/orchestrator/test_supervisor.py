@@ -12,19 +12,19 @@ from bedplate.orchestrator.supervisor import Plan, commands, run_supervisor
 
 
 @pytest.mark.parametrize(
-    ("host", "url"),
+    ("host", "authority"),
     [
-        ("127.0.0.1", "http://127.0.0.1:8000"),
-        ("0.0.0.0", "http://127.0.0.1:8000"),
-        ("::1", "http://[::1]:8000"),
-        ("::", "http://[::1]:8000"),
-        ("plate.example", "http://plate.example:8000"),
+        ("127.0.0.1", "127.0.0.1:8000"),
+        ("0.0.0.0", "127.0.0.1:8000"),
+        ("::1", "[::1]:8000"),
+        ("::", "[::1]:8000"),
+        ("plate.example", "plate.example:8000"),
     ],
 )
-def test_the_url_is_one_that_this_machine_reaches(host: str, url: str) -> None:
+def test_the_url_is_one_that_this_machine_reaches(host: str, authority: str) -> None:
     """Every address means loopback from here; IPv6 is in brackets."""
     plan = Plan(Path("/data"), "smollm2", host, 8000)
-    assert plan.url == url
+    assert plan.url == f"http://{authority}"
     assert commands(plan)[1].health.host == plan.reachable_host
 
 

@@ -171,7 +171,8 @@ def post(plate: Platform, path: str, body: object) -> httpx.Response:
 
 
 CHAT = {"model": "tiny", "messages": MESSAGES, "max_tokens": 1}
-IMAGE = {"type": "image_url", "image_url": {"url": "http://169.254.169.254/latest"}}
+INNER = "169.254.169.254"  # where clouds keep their credentials
+IMAGE = {"type": "image_url", "image_url": {"url": f"http://{INNER}/latest"}}
 
 
 @pytest.mark.parametrize(
