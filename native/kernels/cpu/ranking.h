@@ -1,5 +1,5 @@
 /*
- * The tokens of one row in descending probability, without sorting them all. Tokens fall into bins
+ * Tokens of one row in descending probability, without sorting them all. They fall into bins
  * of equal width below the highest logit; a bin's count and mass are known, its members are sorted
  * (logit down, id up) only when a walk has to stop inside it.
  *
@@ -20,9 +20,10 @@
 
 typedef struct bp_ranking {
     const float *logits;
-    const float *weights; /* 1 for the highest logit */
-    uint32_t *ids;        /* workspace, `tokens` entries */
-    int64_t tokens;
+    const float *weights;       /* 1 for the highest logit */
+    const uint32_t *candidates; /* tokens to rank, ids ascending */
+    uint32_t *ids;              /* workspace, `tokens` entries */
+    int64_t tokens;             /* how many candidates */
     float highest;
     float per_bin; /* bins per unit of logit */
     uint32_t start[BP_BINS + 1];
@@ -77,16 +78,19 @@ static inline void bp_rank(bp_ranking *r, float lowest, float temperature) {
     for (int b = 0; b < BP_BINS; b++)
         r->mass[b] = 0.0;
     for (int64_t i = 0; i < r->tokens; i++) {
-        int b = bp_bin(r, r->logits[i]);
+        uint32_t id = r->candidates[i];
+        int b = bp_bin(r, r->logits[id]);
         r->start[b]++;
-        r->mass[b] += (double)r->weights[i];
+        r->mass[b] += (double)r->weights[id];
     }
     uint32_t end = 0;
     for (int b = 0; b <= BP_BINS; b++)
         r->start[b] = end += r->start[b];
     /* Backwards, so that ids ascend inside a bin and start[b] ends at its first member. */
-    for (int64_t i = r->tokens - 1; i >= 0; i--)
-        r->ids[--r->start[bp_bin(r, r->logits[i])]] = (uint32_t)i;
+    for (int64_t i = r->tokens - 1; i >= 0; i--) {
+        uint32_t id = r->candidates[i];
+        r->ids[--r->start[bp_bin(r, r->logits[id])]] = id;
+    }
 }
 
 /* Whether token x ranks before token y. */

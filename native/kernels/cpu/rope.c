@@ -27,7 +27,8 @@ static void sines(double position, const float *frequency, int64_t pairs, float 
         double rest = angle - turns * 1.5707963267341256;
         rest -= turns * 6.077100506506192e-11;
         float r = (float)rest, r2 = r * r;
-        int32_t quarter = (int32_t)(int64_t)turns & 3;
+        int32_t quarter =
+            (int32_t)turns & 3; /* below 2^31: positions are i32, frequencies at most 1 */
         float s = r + r * r2 * (-1.66666552e-1f + r2 * (8.33216030e-3f + r2 * -1.95152155e-4f));
         float c = 1.0f - 0.5f * r2 +
                   r2 * r2 * (4.16666456e-2f + r2 * (-1.38873153e-3f + r2 * 2.44330786e-5f));

@@ -81,6 +81,10 @@ BP_INLINE float bp_sum(bp_vf a) {
 BP_INLINE float bp_highest(bp_vf a) {
     return _mm512_reduce_max_ps(a);
 }
+/* Bit i: a[i] >= b[i]. */
+BP_INLINE uint32_t bp_at_least(bp_vf a, bp_vf b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+}
 /* 16 bf16 to f32, exact. */
 BP_INLINE bp_vf bp_load_bf16(const uint16_t *from) {
     __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)from);
@@ -164,6 +168,9 @@ BP_INLINE float bp_highest(bp_vf a) {
     __m128 four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+BP_INLINE uint32_t bp_at_least(bp_vf a, bp_vf b) {
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ));
 }
 BP_INLINE bp_vf bp_widen_bf16(__m128i half) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));

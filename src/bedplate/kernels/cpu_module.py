@@ -46,11 +46,11 @@ class CpuModule:
         return _SPECIAL[call.schema.name](call) if call.schema.name in _SPECIAL else None
 
     def workspace_bytes(self, call: Call) -> int:
-        """int8 activations of a product; weights and ids of a sampled row."""
+        """int8 activations of a product; weights, candidates and ids of a row."""
         name, extents = call.schema.name, call.extents
         if name == "quantized_matmul" and call.attributes["activation"] == INT8_BLOCKS:
             return extents["M"] * activation_row_bytes(extents["K"])
-        return 8 * extents["R"] * extents["V"] if name == "sample" else 0
+        return 12 * extents["R"] * extents["V"] if name == "sample" else 0
 
     def record(self, batch: Batch, call: Call, workspace: Buffer | None) -> None:
         """One launch, two for a product with int8 activations, none for empty outputs."""
