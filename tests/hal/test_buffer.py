@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
 from bedplate.hal.api import Device, DType, InvalidArgument, Tensor
+from bedplate.hal.native import new
 
 
 def test_a_view_is_the_memory(device: Device) -> None:
@@ -36,6 +39,21 @@ def test_released_storage_lives_while_a_view_does(device: Device) -> None:
     assert view.tolist() == [7, 7, 7, 7]
     with pytest.raises(InvalidArgument, match="released"):
         buffer.view("u4")
+
+
+def test_the_last_view_gives_released_memory_back(device: Device) -> None:
+    """Until then the native handle is live, afterwards it is stale."""
+    buffer = device.allocate(16)
+    first, second, handle = buffer.view("u1"), buffer.view("u4"), buffer.handle
+    buffer.release()
+    del first
+    gc.collect()
+    info = new("bp_memory_info")
+    assert device.api.mem.describe(device.handle, handle, info) == 0
+    assert second.size == 4
+    del second
+    gc.collect()
+    assert device.api.mem.describe(device.handle, handle, info) < 0
 
 
 def test_strides_count_elements(device: Device) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from bedplate.hal.api import (
-    F32,
-    U32,
     U64,
     Batch,
     DeadlineExceeded,
@@ -18,10 +16,8 @@ from bedplate.hal.api import (
     DeviceLost,
     InvalidArgument,
     Module,
-    OutOfDeviceMemory,
     Queue,
     Range,
-    Unsupported,
     WorkCancelled,
     open_device,
 )
@@ -52,40 +48,6 @@ def test_a_batch_may_be_submitted_again(device: Device, queue: Queue, kernels: M
     assert queue.download(out).tolist() == [20] * 5
 
 
-@pytest.mark.parametrize("grid", [(1,), (2,), (3, 5), (7, 3, 11), (1000,)])
-@pytest.mark.parametrize("threads", ["1", "2", "5"])
-def test_every_block_runs_once(
-    monkeypatch: pytest.MonkeyPatch,
-    conform_module: str,
-    grid: tuple[int, ...],
-    threads: str,
-) -> None:
-    """Whatever the number of workers, and many grids one after the other."""
-    monkeypatch.setenv("BEDPLATE_HAL_CPU_THREADS", threads)
-    blocks = int(np.prod(grid))
-    with open_device("cpu", trust_claims=True) as device, device.queue() as queue:
-        kernel = device.load_native_module(conform_module).kernel("count_blocks")
-        out = device.upload(np.zeros(blocks, "u4"))
-        batch = Batch()
-        for _ in range(50):
-            batch.launch(kernel, grid, [out])
-        queue.submit(batch)
-        assert queue.download(out).tolist() == [50] * blocks
-
-
-def test_two_queues_share_the_workers(device: Device, kernels: Module) -> None:
-    """Grids of two queues at once are each complete."""
-    batch, outs = Batch(), [device.upload(np.zeros(100, "u4")) for _ in range(2)]
-    with device.queue() as first, device.queue() as second:
-        for out, queue in zip(outs, (first, second), strict=True):
-            batch = Batch()
-            for _ in range(100):
-                batch.launch(kernels.kernel("count_blocks"), (100,), [out])
-            queue.submit(batch)
-        for out, queue in zip(outs, (first, second), strict=True):
-            assert queue.download(out).tolist() == [100] * 100
-
-
 def test_submit_does_not_wait(device: Device, queue: Queue, kernels: Module) -> None:
     """A batch that holds leaves the caller free; a deadline passes and the device goes on."""
     flag = device.upload(np.zeros(2, "u4"))
@@ -112,59 +74,6 @@ def test_a_batch_waits_for_its_fence(device: Device, queue: Queue) -> None:
     done.wait(6, 10 * SECOND_NS)
     assert out.view()[0] == 9
     assert done.value == 6
-
-
-def test_arguments_are_packed_in_order(device: Device, queue: Queue, kernels: Module) -> None:
-    """Addresses take 8 bytes, values their own alignment, None a null address."""
-    out = device.allocate(256)
-    out.view("u1")[:] = 0
-    values = [out, U32(0x01020304), U64(0x1122334455667788), b"\x09", None, F32(1.0), b"abcdef"]
-    batch = Batch()
-    batch.launch(kernels.kernel("echo"), (1,), values)
-    queue.submit(batch)
-    queue.synchronize(SECOND_NS)
-    raw = out.view("u1").tobytes()
-    packed = raw[8 : 8 + int.from_bytes(raw[:8], "little")]
-    assert int.from_bytes(packed[:8], "little") == out.view("u1").ctypes.data
-    assert packed[8:12] == b"\x04\x03\x02\x01"
-    assert packed[16:24] == bytes.fromhex("8877665544332211")
-    assert packed[24] == 9
-    assert packed[32:40] == bytes(8)
-    assert packed[40:44] == bytes.fromhex("0000803f")
-    assert packed[44:] == b"abcdef"
-
-
-def test_a_kernel_is_told_its_launch(device: Device, queue: Queue, kernels: Module) -> None:
-    """Grid, block, shared memory and the cancel flag are what was asked for."""
-    out = device.upload(np.zeros(12, "u4"))
-    batch = Batch()
-    batch.launch(kernels.kernel("describe"), (2, 3), [out], block=(4, 5), shared_bytes=100)
-    queue.submit(batch)
-    told = queue.download(out).tolist()
-    assert told[:7] == [2, 3, 1, 4, 5, 1, 100]
-    assert told[8:] == [1, 0, 1, 1]
-
-
-def test_shared_memory_belongs_to_one_block_at_a_time(
-    device: Device, queue: Queue, kernels: Module
-) -> None:
-    """Each worker has its own, as large as the limit."""
-    most = device.info.limits["dynamic_shared"]
-    out = device.upload(np.zeros(40, "u4"))
-    batch = Batch()
-    batch.launch(kernels.kernel("use_shared"), (40,), [out], shared_bytes=most)
-    queue.submit(batch)
-    assert queue.download(out).tolist() == [most // 4] * 40
-
-
-def test_scale_computes(device: Device, queue: Queue, kernels: Module) -> None:
-    """A kernel with addresses and values gives the numbers."""
-    x = np.arange(1000, dtype="f4")
-    y = device.upload(np.zeros(1000, "f4"))
-    batch = Batch()
-    batch.launch(kernels.kernel("scale"), (16,), [y, device.upload(x), F32(0.5), U32(1000)])
-    queue.submit(batch)
-    np.testing.assert_array_equal(queue.download(y), x * np.float32(0.5))
 
 
 def test_timestamps_grow(device: Device, queue: Queue) -> None:
@@ -240,87 +149,6 @@ def test_overlapping_copies_and_odd_fills_are_refused(device: Device, queue: Que
     for batch, words in ((overlapping, "overlap"), (odd, "a fill of 7 bytes")):
         with pytest.raises(InvalidArgument, match=words):
             queue.submit(batch)
-
-
-@pytest.mark.parametrize(
-    ("grid", "block", "shared"),
-    [((1 << 31, 1 << 31), (1,), 0), ((1,), (33, 32), 0), ((1,), (1,), (1 << 20) + 1)],
-)
-def test_launch_limits_are_checked(
-    device: Device,
-    queue: Queue,
-    kernels: Module,
-    grid: tuple[int, ...],
-    block: tuple[int, ...],
-    shared: int,
-) -> None:
-    """Blocks, threads and shared memory beyond what the device has."""
-    batch = Batch()
-    batch.launch(kernels.kernel("nothing"), grid, block=block, shared_bytes=shared)
-    with pytest.raises(InvalidArgument):
-        queue.submit(batch)
-
-
-@pytest.mark.parametrize("grid", [(), (0,), (1, 1, 1, 1), (-1,), (1 << 32,)])
-def test_a_grid_that_is_none_is_refused(kernels: Module, grid: tuple[int, ...]) -> None:
-    """While it is recorded."""
-    with pytest.raises(InvalidArgument, match="grid"):
-        Batch().launch(kernels.kernel("nothing"), grid)
-
-
-def test_too_many_parameter_bytes_are_refused(
-    device: Device, queue: Queue, kernels: Module
-) -> None:
-    """4096 packed bytes fit, one more does not."""
-    fits, too_long = Batch(), Batch()
-    out = device.allocate(256)
-    fits.launch(kernels.kernel("echo"), (1,), [out, bytes(4088)])
-    too_long.launch(kernels.kernel("echo"), (1,), [out, bytes(4089)])
-    queue.submit(fits)
-    queue.synchronize(SECOND_NS)
-    with pytest.raises(InvalidArgument, match="more than 4096"):
-        queue.submit(too_long)
-
-
-@pytest.mark.parametrize("block", [0, 3, 99])
-def test_a_failing_kernel_poisons_with_its_sentence(
-    device: Device, queue: Queue, kernels: Module, block: int
-) -> None:
-    """Tag, command, kernel and the kernel's own words; the queue goes on."""
-    done = device.timeline()
-    out = device.upload(np.zeros(1, "u4"))
-    batch = Batch()
-    batch.launch(kernels.kernel("fail_at"), (100,), [U64(block)])
-    batch.fill(out, 1)
-    queue.submit(batch, tag=77, signal=[(done, 1)])
-    words = rf"batch 77, command 0 \(launch fail_at\): block {block} was told to fail"
-    with pytest.raises(DeviceError, match=words) as caught:
-        queue.synchronize(SECOND_NS)
-    assert caught.value.code == "hal.launch_fault"
-    with pytest.raises(DeviceError, match=words):
-        done.wait(1)
-    with pytest.raises(DeviceError, match=words):
-        _ = done.value
-    with pytest.raises(DeviceError, match=words):
-        done.signal(2)
-    assert queue.download(out).tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [(-9, "hal.launch_fault"), (-5, "hal.out_of_memory"), (7, "hal.launch_fault")],
-)
-def test_a_kernel_without_words(
-    device: Device, queue: Queue, kernels: Module, status: int, code: str
-) -> None:
-    """Its status is the code, a positive one is a fault; it is an error of work that ran."""
-    batch = Batch()
-    batch.launch(kernels.kernel("give_status"), (1,), [np.int32(status)])
-    queue.submit(batch)
-    with pytest.raises(DeviceError, match="it returned status") as caught:
-        queue.synchronize(SECOND_NS)
-    assert caught.value.code == code
-    assert not isinstance(caught.value, OutOfDeviceMemory)
 
 
 def test_a_poisoned_fence_poisons_what_waits_for_it(
@@ -405,21 +233,3 @@ def test_a_signal_that_does_not_grow_poisons(device: Device, queue: Queue) -> No
     queue.submit(Batch(), signal=[(done, 4)])
     with pytest.raises(DeviceError, match="at 4 cannot be signalled to 4"):
         done.wait(5)
-
-
-def test_clusters_are_refused(device: Device, queue: Queue, kernels: Module) -> None:
-    """A launch attribute that the device does not claim."""
-    batch = Batch()
-    batch.launch(kernels.kernel("nothing"), (4,))
-    batch._commands[0].cluster = [2, 1, 1]
-    with pytest.raises(Unsupported, match="cluster"):
-        queue.submit(batch)
-
-
-def test_arguments_that_are_none_are_refused(kernels: Module) -> None:
-    """A bare number has no width: the remedy shows how to give it one."""
-    with pytest.raises(InvalidArgument, match="cannot be 3") as caught:
-        Batch().launch(kernels.kernel("nothing"), (1,), [3])  # type: ignore[list-item]
-    assert "U32(3)" in (caught.value.remedy or "")
-    with pytest.raises(InvalidArgument, match="-1 is not an argument"):
-        U32(-1)
