@@ -1,0 +1,121 @@
+"""Our logits against transformers on the same weights: 50 prompts, three formats.
+
+Teacher-forced: every position of a prompt is compared. The stored values are
+transformers' (see golden/make.py); the bounds are derived from the formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from bedplate.serving.api import Engine, EngineOptions, Precision, Sampling
+from tests.serving.golden import compare
+
+LONGEST = 2048
+# Rows a step may hold: 8 keeps every product on the few-row path, 512 on the many-row path.
+FEW, MANY = 8, 512
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[compare.Expected]:
+    """The golden file."""
+    from bedplate.serving.gguf_model import GgufModel
+    from bedplate.serving.load import find_model
+
+    return compare.load(GgufModel(find_model("smollm2")).tokenizer().encode)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        (Precision.FLOAT32, MANY),
+        (Precision.BFLOAT16, MANY),
+        (Precision.QUANTIZED, MANY),
+        (Precision.QUANTIZED, FEW),
+    ],
+    ids=["float32", "bfloat16", "quantized-many-rows", "quantized-few-rows"],
+)
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The default model in one format; `form` names the bound to hold it to."""
+    precision, rows = request.param
+    options = EngineOptions(
+        precision=precision,
+        max_model_tokens=LONGEST,
+        max_running=128,
+        max_batched_tokens=rows,
+        prefix_sharing=False,
+    )
+    with Engine("smollm2", options) as found:
+        yield found
+
+
+@pytest.mark.timeout(300)
+def test_every_prompt_alone_is_within_its_bound(
+    engine: Engine, expected: list[compare.Expected]
+) -> None:
+    """Logits and digests within the derived bound, the same best token where it is decided."""
+    form, tally = engine.precision.value, compare.Tally()
+    # With few rows a step, long prompts take most of the time and show nothing new.
+    chosen = [e for e in expected if len(e.ids) <= (300 if engine.limits.max_batched_tokens == FEW
+                                                    else LONGEST)]  # fmt: skip
+    problems = {
+        i: found
+        for i, e in enumerate(chosen)
+        if (found := compare.check(e, engine.score(e.ids), form, tally))
+    }
+    assert problems == {}
+    assert tally.rms_sigmas < 1.5, "sigma is too small to be believed"
+    assert tally.decided > 0.1 * tally.positions
+    assert tally.agreed > 0.85 * tally.positions
+
+
+@pytest.mark.timeout(300)
+def test_the_same_prompts_inside_a_batch_of_32(
+    engine: Engine, expected: list[compare.Expected]
+) -> None:
+    """32 prompts scored at once share every step, and stay within the same bounds."""
+    form, tally = engine.precision.value, compare.Tally()
+    chosen = sorted(expected, key=lambda e: len(e.ids))[:32]
+    with ThreadPoolExecutor(32) as pool:
+        scores = list(pool.map(lambda e: engine.score(e.ids), chosen))
+    problems = {
+        i: found
+        for i, (e, s) in enumerate(zip(chosen, scores, strict=True))
+        if (found := compare.check(e, s, form, tally))
+    }
+    assert problems == {}
+
+
+def test_the_check_refuses_wrong_logits(engine: Engine, expected: list[compare.Expected]) -> None:
+    """Zeros, rows of another position, another vocabulary order, NaN, a small scale: all found."""
+    form, e = engine.precision.value, next(e for e in expected if 40 <= len(e.ids) <= 300)
+    logits = engine.score(e.ids)
+    broken = {
+        "zeros": np.zeros_like(logits),
+        "shifted positions": np.roll(logits, 1, 0),
+        "shifted vocabulary": np.roll(logits, 1, 1),
+        "not a number": np.where(np.arange(len(logits))[:, None] == 3, np.nan, logits),
+        "scaled": logits * 1.5,
+    }
+    assert compare.check(e, logits, form, compare.Tally()) == []
+    for name, wrong in broken.items():
+        assert compare.check(e, wrong, form, compare.Tally()), name
+
+
+def test_free_running_text_follows_the_reference_until_a_near_tie(
+    engine: Engine, expected: list[compare.Expected]
+) -> None:
+    """Greedy text beside transformers': float32 agrees almost everywhere, the rest for a while."""
+    chosen = [e for e in expected if len(e.ids) <= 120]
+    sampling = Sampling(temperature=0, max_tokens=24)
+    results = engine.generate([e.ids for e in chosen], sampling)
+    same = 0
+    for e, result in zip(chosen, results, strict=True):
+        pairs = zip(result.tokens, e.greedy, strict=False)
+        same += next((i for i, (a, b) in enumerate(pairs) if a != b), len(result.tokens))
+    share = same / sum(len(r.tokens) for r in results)
+    assert share > (0.97 if engine.precision is Precision.FLOAT32 else 0.3)
