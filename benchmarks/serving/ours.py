@@ -14,9 +14,7 @@ FIRST_ID = 20  # past the control tokens
 
 def load(batch: int, tokens: int) -> Engine:
     """The default model, as `bedplate serve` would run it; no prefix is ever found again."""
-    options = EngineOptions(
-        max_model_tokens=tokens, max_running=batch, prefix_sharing=False
-    )
+    options = EngineOptions(max_model_tokens=tokens, max_running=batch, prefix_sharing=False)
     return Engine("smollm2", options)
 
 

@@ -1,44 +1,60 @@
+"""Native packing against the layouts written in numpy, bit for bit."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
+from tests.kernels.panels import block_panels, float_panels
 
-from bedplate.kernels.api import BLOCK_FORMATS, encode_blocks
-from bedplate.kernels.pack import block_panels, float_panels
+from bedplate.hal.api import DType, open_device
+from bedplate.kernels.api import bf16_from_f32, decode, encode_blocks, f32_from_bf16, select
+from bedplate.kernels.formats import BLOCK_FORMATS, BlockArray
+from bedplate.kernels.select import levels_of
 
-
-def test_float_panels_hold_sixteen_columns_side_by_side() -> None:
-    """[panel, k, column] for f32, zero past N."""
-    weight = np.arange(18 * 3, dtype=np.float32).reshape(18, 3)
-    panels = float_panels(weight)
-    assert panels.shape == (2, 3, 16)
-    assert panels[1, 2, 1] == weight[17, 2]
-    assert not panels[1, :, 2:].any()
+SHAPES = [(16, 32), (1, 32), (17, 64), (48, 288), (33, 320)]
 
 
-def test_bf16_panels_hold_pairs_along_k() -> None:
-    """[panel, pair, column, 2], zero past an odd K."""
-    weight = np.arange(1, 16 * 3 + 1, dtype=np.uint16).reshape(16, 3)
-    panels = float_panels(weight)
-    assert panels.shape == (1, 2, 16, 2)
-    assert panels[0, 1, 5].tolist() == [weight[5, 2], 0]
-    assert panels[0, 0, 5].tolist() == weight[5, :2].tolist()
+@pytest.fixture(params=["avx2", "avx512", "avx512_bf16"])
+def ops(request):  # type: ignore[no-untyped-def]
+    """The op set of one tuned level."""
+    with open_device("cpu") as device:
+        if request.param not in levels_of(device):
+            pytest.skip(f"NOT RUN: this processor lacks {request.param}")
+        yield select(device, request.param)
 
 
-@pytest.mark.parametrize(("kind", "size"), [("q8_0", 544), ("q4_0", 288), ("q4_1", 320)])
-def test_block_panels_hold_four_codes_of_each_row_in_turn(kind: str, size: int) -> None:
-    """Codes of 16 rows, then their scales, then Q4_1's minima; rows past N have scale zero."""
-    rng = np.random.default_rng(1)
-    w = encode_blocks(rng.standard_normal((17, 64)).astype(np.float32), BLOCK_FORMATS[kind])
-    panels = block_panels(w)
-    assert panels.shape == (2, 2, size)
-    raw = w.data.reshape(17, 2, -1)
-    head = 4 if kind == "q4_1" else 2
-    flip = 0x80 if kind == "q8_0" else 0
-    codes = raw[3, 1, head:] ^ flip
-    for j in range(len(codes) // 4):
-        at = 64 * j + 4 * 3
-        assert panels[0, 1, at : at + 4].tolist() == codes[4 * j : 4 * j + 4].tolist()
-    scales = panels[0, 1, 16 * (32 if kind == "q8_0" else 16) :][:32].view(np.float16)
-    assert scales[3] == raw[3, 1, :2].view(np.float16)[0]
-    if kind == "q4_1":
-        assert panels[0, 1, 288:].view(np.float16)[3] == raw[3, 1, 2:4].view(np.float16)[0]
-    assert not panels[1, :, size - 32 :].view(np.float16)[:, 1:].any()
+def values(shape: tuple[int, int]) -> np.ndarray:
+    """Random weights with a few extremes."""
+    w = np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+    w.flat[::7] *= 1e-30
+    w.flat[3] = np.inf
+    w.flat[5] = np.nan
+    return w
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (5, 7), (20, 33)])
+@pytest.mark.parametrize("compute", [DType.F32, DType.BF16])
+def test_floats(ops, shape: tuple[int, int], compute: DType) -> None:  # type: ignore[no-untyped-def]
+    """float32 and bf16 rows become the panels that numpy lays out, NaN and odd depths too."""
+    w = values(shape)
+    packed = ops.pack("matmul", w, compute)
+    want = float_panels(w if compute is DType.F32 else bf16_from_f32(w))
+    np.testing.assert_array_equal(packed.tensor.view().view(want.dtype), want)
+    if compute is DType.BF16:
+        again = ops.pack("matmul", bf16_from_f32(w), compute)
+        np.testing.assert_array_equal(again.tensor.view(), packed.tensor.view())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", sorted(BLOCK_FORMATS))
+def test_blocks(ops, shape: tuple[int, int], kind: str) -> None:  # type: ignore[no-untyped-def]
+    """Block rows are regrouped for the quantised product, and dequantised for the dense one."""
+    w: BlockArray = encode_blocks(
+        np.random.default_rng(1).standard_normal(shape).astype(np.float32), BLOCK_FORMATS[kind]
+    )
+    packed = ops.pack("quantized_matmul", w.data, DType[kind.upper()], shape)
+    np.testing.assert_array_equal(packed.tensor.view(), block_panels(w))
+    dense = ops.pack("matmul", w.data, DType.BF16, shape, source=DType[kind.upper()])
+    expected = float_panels(bf16_from_f32(decode(w).astype(np.float32)))
+    # As values: a code of zero times a negative scale is 0.0 here and -0.0 there.
+    np.testing.assert_array_equal(f32_from_bf16(dense.tensor.view()), f32_from_bf16(expected))

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tests.serving.golden import compare
 
 from bedplate.serving.api import Engine, EngineOptions, Precision, Sampling
-from tests.serving.golden import compare
 
 LONGEST = 2048
 # Rows a step may hold: 8 keeps every product on the few-row path, 512 on the many-row path.

@@ -5,8 +5,8 @@
 #define BP_TEXT(literal) {literal, sizeof(literal) - 1}
 
 #define BP_KERNELS(each)                                                                           \
-    each(block_copy) each(convert) each(embedding) each(kv_write) each(matmul)                     \
-        each(paged_attention) each(quantize_rows) each(quantized_matmul_float)                     \
+    each(block_copy) each(convert) each(embedding) each(kv_write) each(matmul) each(pack_blocks)   \
+        each(pack_floats) each(paged_attention) each(quantize_rows) each(quantized_matmul_float)   \
             each(quantized_matmul_int8) each(rmsnorm) each(rope) each(sample) each(silu_mul)
 
 #define BP_DECLARE(name) BP_KERNEL(name);

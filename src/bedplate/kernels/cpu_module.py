@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from bedplate.hal.api import Batch, Buffer, Device, DType, Tensor
 from bedplate.kernels.call import Call
 from bedplate.kernels.formats import Array, BlockArray
-from bedplate.kernels.launches import BUILDERS, activation_row_bytes
-from bedplate.kernels.pack import Packed, block_panels, float_panels
+from bedplate.kernels.launches import BUILDERS, activation_row_bytes, pack_launch
+from bedplate.kernels.pack import Packed, panel_shape
 from bedplate.kernels.vocabulary import INT8_BLOCKS
 
 MOST_ATTENTION_DIM = 128
@@ -65,16 +67,25 @@ class CpuModule:
             )
 
     def pack(self, op: str, weight: Array | BlockArray, dtype: DType) -> Packed:
-        """Panels of 16 output columns."""
-        panels, kind = (
-            (block_panels(weight), DType.U8)
-            if isinstance(weight, BlockArray)
-            else (float_panels(weight), dtype)
-        )
-        tensor = self._device.empty(panels.shape, kind)
-        self._device.write(tensor, panels)
+        """Panels of 16 output columns, made by the module itself on all threads."""
         n, k = weight.shape
-        return Packed(op, dtype.name.lower(), (n, k), "panels", tensor)
+        if isinstance(weight, BlockArray):
+            source, data = weight.format.name, weight.data
+        else:
+            source, data = "bf16" if weight.dtype == np.uint16 else "f32", weight
+        raw = np.ascontiguousarray(data).view(np.uint8)
+        rows = self._device.upload(raw)
+        name = dtype.name.lower()
+        kind = DType.U8 if op == "quantized_matmul" else dtype
+        panels = self._device.empty(panel_shape(op, name, n, k), kind)
+        launch = pack_launch(op, source, rows, raw.shape[1], panels, (n, k))
+        batch = Batch()
+        batch.launch(self._module.kernel(launch.kernel), (launch.grid,), launch.arguments)
+        with self._device.queue() as queue:
+            queue.submit(batch)
+            queue.synchronize()
+        rows.buffer.release()
+        return Packed(op, name, (n, k), "panels", panels)
 
 
 def _dense_inside(tensor: Tensor) -> bool:

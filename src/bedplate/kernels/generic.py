@@ -9,7 +9,7 @@ import numpy as np
 
 from bedplate.hal.api import Batch, Buffer, Device, DType, HalError, OpPlan, Tensor, pack_attributes
 from bedplate.kernels.call import Call, Operand
-from bedplate.kernels.formats import Array, BlockArray
+from bedplate.kernels.formats import Array, BlockArray, bf16_from_f32, decode
 from bedplate.kernels.pack import Packed
 
 PlanKey = tuple[object, ...]
@@ -45,7 +45,10 @@ class Generic:
         batch.op(plan, [_as_tensor(o) for o in call.operands], needed)
 
     def pack(self, op: str, weight: Array | BlockArray, dtype: DType) -> Packed:
-        """Row-major, as given."""
+        """Row-major, as given; blocks for a float product are decoded."""
+        if isinstance(weight, BlockArray) and op == "matmul":
+            floats = decode(weight).astype(np.float32)
+            weight = bf16_from_f32(floats) if dtype == DType.BF16 else floats
         rows = weight.data if isinstance(weight, BlockArray) else np.ascontiguousarray(weight)
         n, k = weight.shape
         tensor = self._device.empty((n, k), dtype)

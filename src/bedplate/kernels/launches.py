@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bedplate.hal.api import Argument, Buffer, Range, Tensor
+from bedplate.hal.api import Argument, Buffer, DType, Range, Tensor
 from bedplate.kernels.call import Call, format_of
 from bedplate.kernels.pack import PANEL
 
@@ -60,6 +60,18 @@ def _code(tensor: Tensor) -> int:
 
 def _row_stride(tensor: Tensor | None) -> int:
     return 0 if tensor is None else tensor.strides[0]
+
+
+def pack_launch(
+    op: str, source: str, rows: Tensor, row_bytes: int, panels: Tensor, shape: tuple[int, int]
+) -> Launch:
+    """Weights of `shape` [N,K] in format `source`, `row_bytes` apart, into panels."""
+    n, k = shape
+    panel_bytes = panels.extent_bytes // panels.shape[0]
+    kind = TYPE_CODES["bf16" if panels.dtype == DType.BF16 else "f32"]
+    scalars = _scalars([n, k, row_bytes, panel_bytes], "II", TYPE_CODES[source], kind)
+    kernel = "pack_blocks" if op == "quantized_matmul" else "pack_floats"
+    return Launch(kernel, panels.shape[0], (rows, panels, scalars))
 
 
 def rmsnorm(call: Call, workspace: Buffer | None) -> list[Launch]:

@@ -37,23 +37,35 @@ class OpSet:
         self._scratch: Buffer | None = None
 
     def pack(
-        self, op: str, weight: Array, dtype: DType, shape: tuple[int, int] | None = None
+        self,
+        op: str,
+        weight: Array,
+        dtype: DType,
+        shape: tuple[int, int] | None = None,
+        *,
+        source: DType | None = None,
     ) -> Packed:
         """Upload weights [N,K] in the layout that the fastest implementation reads.
 
         `op` is "matmul" (`weight` float32, or uint16 bits of bf16; converted to
         `dtype` F32 or BF16) or "quantized_matmul" (`weight` uint8 GGUF rows in
-        any shape, `dtype` Q8_0, Q4_0 or Q4_1, and `shape` in elements). Raises
-        `UnknownOpError`, `DtypeError`, `ShapeError`.
+        any shape, `dtype` Q8_0, Q4_0 or Q4_1, and `shape` in elements). With a
+        block format as `source`, "matmul" takes such GGUF rows too and
+        dequantises them. Waits. Raises `UnknownOpError`, `DtypeError`, `ShapeError`.
         """
         get(op)
-        if op == "quantized_matmul":
-            source: Array | BlockArray = _as_blocks(weight, dtype, shape)
-        elif op == "matmul":
-            source = _as_floats(weight, dtype, shape)
-        else:
+        if op not in ("matmul", "quantized_matmul"):
             raise ShapeError(f"{op} has no weights to pack; matmul and quantized_matmul have")
-        return self._implementations[0].pack(op, source, dtype)
+        values: Array | BlockArray
+        if op == "quantized_matmul":
+            values = _as_blocks(weight, dtype, shape)
+        elif source is not None and source.is_block:
+            if dtype not in (DType.F32, DType.BF16):
+                raise DtypeError(f"matmul: cannot pack as {dtype.name}, accepted: F32 or BF16")
+            values = _as_blocks(weight, source, shape)
+        else:
+            values = _as_floats(weight, dtype, shape)
+        return self._implementations[0].pack(op, values, dtype)
 
     def record(
         self, batch: Batch, op: str, tensors: Sequence[Operand], **attributes: float | int

@@ -2,18 +2,16 @@
 
 Panels: 16 output columns side by side, so that a kernel reads one sequential
 stream and one broadcast activation meets 16 outputs. The native side of each
-layout is described in `native/kernels/cpu/matmul.c` and `blocks.h`.
+layout is described in `native/kernels/cpu/matmul.c` and `blocks.h`, and made by
+`native/kernels/cpu/pack.c`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from bedplate.hal.api import Tensor
-from bedplate.kernels.formats import BLOCK_ELEMENTS, Array, BlockArray
+from bedplate.kernels.formats import BLOCK_ELEMENTS, BLOCK_FORMATS
 
 PANEL = 16
 """Output columns of one panel."""
@@ -40,37 +38,13 @@ class Packed:
         return self.tensor.extent_bytes
 
 
-def float_panels(weight: Array) -> Array:
-    """[N,K] float32 -> [panels,K,16]; [N,K] uint16 (bf16) -> [panels,ceil(K/2),16,2]."""
-    n, k = weight.shape
-    pairs = weight.dtype == np.uint16
-    padded = np.zeros((-(-n // PANEL) * PANEL, k + (k % 2 if pairs else 0)), weight.dtype)
-    padded[:n, :k] = weight
-    panels = padded.reshape(len(padded) // PANEL, PANEL, padded.shape[1])
-    if not pairs:
-        return np.ascontiguousarray(panels.transpose(0, 2, 1))
-    grouped = panels.reshape(len(panels), PANEL, panels.shape[2] // 2, 2)
-    return np.ascontiguousarray(grouped.transpose(0, 2, 1, 3))
+def panel_shape(op: str, format: str, n: int, k: int) -> tuple[int, ...]:
+    """Shape of the panels of [N,K] weights.
 
-
-def block_panels(weight: BlockArray) -> npt.NDArray[np.uint8]:
-    """GGUF rows -> uint8 [panels, K/32, bytes]: codes of 16 rows, scales, Q4_1's minima.
-
-    Codes lie in vectors of 64 bytes, four codes along K for each row. Q8_0
-    codes are stored plus 128; the halves of 4-bit bytes are codes 4j.. and
-    16 + 4j.. of the block, which GGUF's own bytes already pair.
+    "matmul": f32 [panels,K,16], bf16 [panels,ceil(K/2),16,2]. "quantized_matmul":
+    uint8 [panels,K/32,bytes], `format` a GGUF block format; see blocks.h.
     """
-    n, k = weight.shape
-    blocks = k // BLOCK_ELEMENTS
-    size = weight.format.block_bytes
-    raw = np.zeros((-(-n // PANEL) * PANEL, blocks, size), np.uint8)
-    raw[:n] = weight.data.reshape(n, blocks, size)
-    panels = raw.reshape(-1, PANEL, blocks, size).transpose(0, 2, 1, 3)
-    head = 4 if weight.format.has_minimum else 2
-    codes = panels[..., head:]
-    if weight.format.bits == 8:
-        codes = codes ^ np.uint8(0x80)
-    groups = codes.reshape(*codes.shape[:3], -1, 4).transpose(0, 1, 3, 2, 4)
-    parts = [groups.reshape(*codes.shape[:2], -1)]
-    parts += [panels[..., at : at + 2].reshape(*codes.shape[:2], -1) for at in range(0, head, 2)]
-    return np.ascontiguousarray(np.concatenate(parts, axis=-1))
+    panels = -(-n // PANEL)
+    if op == "quantized_matmul":
+        return (panels, k // BLOCK_ELEMENTS, PANEL * BLOCK_FORMATS[format].block_bytes)
+    return (panels, k, PANEL) if format == "f32" else (panels, -(-k // 2), PANEL, 2)

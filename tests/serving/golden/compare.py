@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from tests.serving.golden.digest import SCHEMA, digest_rows, rows_kept, signs
 from tests.serving.golden.prompts import prompts
 
@@ -87,7 +86,7 @@ class Tally:
 
 
 def check(expected: Expected, logits: NDArray[np.float32], form: str, tally: Tally) -> list[str]:
-    """The ways in which `logits` [tokens, vocabulary] break the bounds of a format; none is right."""
+    """How `logits` [tokens, vocabulary] break the bounds of a format; empty when they hold."""
     sigma = expected.sigma[form]
     bound = KAPPA * sigma + STORED_ROUNDING
     problems = []

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from gguf import GGMLQuantizationType
-from gguf.quants import dequantize
 from numpy.typing import NDArray
 
 from bedplate.hal.api import Batch, DType, Tensor
@@ -106,11 +104,15 @@ def _columns(tensor: Tensor | None, first: int, width: int) -> Tensor | None:
 
 def _pack(ops: OpSet, part: RawTensor, compute: DType) -> Packed:
     rows, columns = part.shape
+    if part.dtype.is_block:
+        return ops.pack("matmul", part.data, compute, (rows, columns), source=part.dtype)
+    if part.dtype is DType.BF16 and compute is DType.BF16:
+        return ops.pack("matmul", part.data.view(np.uint16), compute, (rows, columns))
     return ops.pack("matmul", as_float32(part), compute, (rows, columns))
 
 
 def as_float32(part: RawTensor) -> NDArray[np.float32]:
-    """The values of a tensor, float32 of its shape; blocks are dequantised."""
+    """The values of an unquantised tensor, float32 of its shape."""
     if part.dtype is DType.F32:
         return part.data.view(np.float32).reshape(part.shape)
     if part.dtype is DType.F16:
@@ -118,7 +120,4 @@ def as_float32(part: RawTensor) -> NDArray[np.float32]:
     if part.dtype is DType.BF16:
         wide = part.data.view(np.uint16).astype(np.uint32) << 16
         return wide.view(np.float32).reshape(part.shape)
-    kind = GGMLQuantizationType[part.dtype.name]
-    rows = part.data.reshape(part.shape[0], -1)
-    values: NDArray[np.float32] = dequantize(rows, kind).reshape(part.shape)
-    return values
+    raise TypeError(f"{part.name} is {part.dtype.name}, a block format")
