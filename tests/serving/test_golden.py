@@ -45,7 +45,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     options = EngineOptions(
         precision=precision,
         max_model_tokens=LONGEST,
-        max_running=128,
+        max_running=MANY,  # as many logits rows in one step
         max_batched_tokens=rows,
         prefix_sharing=False,
     )
@@ -69,7 +69,7 @@ def test_every_prompt_alone_is_within_its_bound(
     }
     assert problems == {}
     assert tally.rms_sigmas < 1.5, "sigma is too small to be believed"
-    assert tally.decided > 0.1 * tally.positions
+    assert tally.decided > 0.05 * tally.positions
     assert tally.agreed > 0.85 * tally.positions
 
 

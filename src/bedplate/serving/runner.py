@@ -129,8 +129,11 @@ class Runner:
         return sampled
 
     def logits(self, count: int) -> NDArray[np.float32]:
-        """A copy of the first `count` rows of the last step's logits, [count, vocabulary]."""
-        rows: NDArray[np.float32] = self._logits.view()[:count].copy()
+        """The first `count` rows of the last step's logits, [count, vocabulary].
+
+        A view of device memory: the next step overwrites it.
+        """
+        rows: NDArray[np.float32] = self._logits.view()[:count]
         return rows
 
     def close(self) -> None:
