@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.kernels.panels import block_panels, float_panels
 
 from bedplate.kernels.api import BLOCK_FORMATS, encode_blocks
-from tests.kernels.panels import block_panels, float_panels
 
 
 def test_float_panels_hold_sixteen_columns_side_by_side() -> None:
