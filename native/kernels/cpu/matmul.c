@@ -44,10 +44,12 @@ BP_INLINE float widen(uint32_t bits) {
 
 /* f32 weights. */
 BP_INLINE void tile_f32(const parameters *p, const char *a, int64_t stride, const float *w,
-                        int64_t panel_elements, int rows, int panels, int a_is_bf16, sums acc) {
+                        int64_t panel_elements, int rows, int panels, int a_is_bf16,
+                        const bp_ahead *ahead, sums acc) {
     const char *base[(ROWS + 2) / 3];
     bases(a, stride, base);
     for (int64_t k = 0; k < p->depth; k++) {
+        bp_fetch(ahead, k, panels);
         bp_vf weight[VECTORS];
         for (int v = 0; v < panels * BP_PER_PANEL; v++)
             weight[v] = bp_load(w + v / BP_PER_PANEL * panel_elements + k * BP_PANEL +
@@ -78,10 +80,12 @@ BP_INLINE void split(const uint16_t *from, bp_vf *first, bp_vf *second) {
 
 /* bf16 weights widened on the way: f32 activations, and bf16 ones without VDPBF16PS. */
 BP_INLINE void tile_wide(const parameters *p, const char *a, int64_t stride, const uint16_t *w,
-                         int64_t panel_elements, int rows, int panels, int a_is_bf16, sums acc) {
+                         int64_t panel_elements, int rows, int panels, int a_is_bf16,
+                         const bp_ahead *ahead, sums acc) {
     const char *base[(ROWS + 2) / 3];
     bases(a, stride, base);
     for (int64_t k = 0; k < p->depth; k += 2) {
+        bp_fetch(ahead, k, panels);
         bp_vf first[VECTORS], second[VECTORS];
         for (int v = 0; v < panels * BP_PER_PANEL; v++)
             split(w + v / BP_PER_PANEL * panel_elements + k * BP_PANEL +
@@ -106,11 +110,13 @@ BP_INLINE void tile_wide(const parameters *p, const char *a, int64_t stride, con
 
 #if BP_BF16
 BP_INLINE void tile_pairs(const parameters *p, const char *a, int64_t stride, const uint16_t *w,
-                          int64_t panel_elements, int rows, int panels, sums acc) {
+                          int64_t panel_elements, int rows, int panels, const bp_ahead *ahead,
+                          sums acc) {
     const char *base[(ROWS + 2) / 3];
     bases(a, stride, base);
     int64_t k = 0;
     for (; k + 2 <= p->depth; k += 2) {
+        bp_fetch(ahead, k, panels);
         __m512bh weight[PANELS];
         for (int v = 0; v < panels; v++)
             weight[v] = (__m512bh)_mm512_loadu_si512(w + v * panel_elements + k * BP_PANEL);
@@ -132,8 +138,8 @@ BP_INLINE void tile_pairs(const parameters *p, const char *a, int64_t stride, co
 }
 #endif
 
-BP_INLINE void tile(const parameters *p, const bp_output *out, int64_t row, int64_t panel, int rows,
-                    int panels) {
+BP_INLINE void tile(const parameters *p, const bp_output *out, int64_t row, int64_t panel,
+                    int64_t tiles, int rows, int panels) {
     sums acc;
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < panels * BP_PER_PANEL; v++)
@@ -144,20 +150,22 @@ BP_INLINE void tile(const parameters *p, const bp_output *out, int64_t row, int6
     if (p->weight_type == BP_F32) {
         int64_t elements = p->depth * BP_PANEL;
         const float *w = (const float *)p->weights + panel * elements;
+        bp_ahead ahead = bp_look_ahead(w, panels, elements * 4, p->depth, row / ROWS, tiles);
         if (a_is_bf16)
-            tile_f32(p, a, stride, w, elements, rows, panels, 1, acc);
+            tile_f32(p, a, stride, w, elements, rows, panels, 1, &ahead, acc);
         else
-            tile_f32(p, a, stride, w, elements, rows, panels, 0, acc);
+            tile_f32(p, a, stride, w, elements, rows, panels, 0, &ahead, acc);
     } else {
         int64_t elements = (p->depth + 1) / 2 * 2 * BP_PANEL;
         const uint16_t *w = (const uint16_t *)p->weights + panel * elements;
+        bp_ahead ahead = bp_look_ahead(w, panels, elements * 2, p->depth, row / ROWS, tiles);
         if (!a_is_bf16)
-            tile_wide(p, a, stride, w, elements, rows, panels, 0, acc);
+            tile_wide(p, a, stride, w, elements, rows, panels, 0, &ahead, acc);
         else
 #if BP_BF16
-            tile_pairs(p, a, stride, w, elements, rows, panels, acc);
+            tile_pairs(p, a, stride, w, elements, rows, panels, &ahead, acc);
 #else
-            tile_wide(p, a, stride, w, elements, rows, panels, 1, acc);
+            tile_wide(p, a, stride, w, elements, rows, panels, 1, &ahead, acc);
 #endif
     }
     for (int r = 0; r < rows; r++)
@@ -168,14 +176,14 @@ BP_INLINE void tile(const parameters *p, const bp_output *out, int64_t row, int6
 /* Tiles of every height, so that each has its sums in registers. */
 #define BP_TILE(rows)                                                                              \
     case rows:                                                                                     \
-        tile(p, out, row, panel, rows, panels);                                                    \
+        tile(p, out, row, panel, tiles, rows, panels);                                             \
         break;
 
 BP_INLINE void column(const parameters *p, const bp_output *out, int64_t rows, int64_t panel,
                       int panels) {
-    int64_t row = 0;
+    int64_t row = 0, tiles = (rows + ROWS - 1) / ROWS;
     for (; row + ROWS <= rows; row += ROWS)
-        tile(p, out, row, panel, ROWS, panels);
+        tile(p, out, row, panel, tiles, ROWS, panels);
     switch (rows - row) {
         BP_TILE(1)
         BP_TILE(2)

@@ -33,11 +33,12 @@ BP_KERNEL(quantize_rows) {
 /* Tiles of every height, so that each has its sums in registers. */
 #define BP_TILE(height)                                                                            \
     case height:                                                                                   \
-        tile(p, out, row, panel, height, panels, format);                                          \
+        tile(p, out, row, panel, tiles, height, panels, format);                                   \
         break;
 
 BP_INLINE void column(const bp_int8_product *p, const bp_output *out, int64_t rows, int64_t panel,
                       int panels, uint32_t format) {
+    int64_t tiles = (rows + ROWS - 1) / ROWS;
     for (int64_t row = 0; row < rows; row += ROWS)
         switch (rows - row < ROWS ? rows - row : ROWS) {
             BP_TILE(1)

@@ -51,18 +51,20 @@ BP_INLINE void load_codes(const uint8_t *w, uint32_t format, __m256i *codes) {
 
 /* Two halves of eight outputs each, one after the other, so that the codes fit the registers. */
 BP_INLINE void tile(const bp_int8_product *p, const bp_output *out, int64_t row, int64_t panel,
-                    int rows, int panels, uint32_t format) {
+                    int64_t tiles, int rows, int panels, uint32_t format) {
     int64_t depth = p->depth, row_bytes = bp_activation_row_bytes(depth);
     const int8_t *a = p->prepared + row * row_bytes;
     const uint8_t *weights = p->weights + panel * (depth / 32) * bp_packed_block_bytes(format);
     float flat[ROWS][BP_PANEL];
-    (void)panels;
+    bp_ahead ahead = bp_look_ahead(weights, panels, depth / 32 * bp_packed_block_bytes(format),
+                                   depth / 32, row / ROWS, 2 * tiles);
     for (int half = 0; half < 2; half++) {
         __m256 sums[ROWS];
         for (int r = 0; r < rows; r++)
             sums[r] = _mm256_setzero_ps();
         const uint8_t *w = weights;
         for (int64_t b = 0; b < depth / 32; b++, w += bp_packed_block_bytes(format)) {
+            bp_fetch_block(&ahead, b + half * (depth / 32), panels);
             __m256i codes[8];
             load_codes(w + 32 * half, format, codes);
             const uint8_t *tail = w + (format == BP_Q8_0 ? 512 : 256) + 16 * half;

@@ -77,7 +77,7 @@ BP_INLINE void add_minima(const uint8_t *w, int64_t panel_bytes, int rows, int p
 }
 
 BP_INLINE void tile(const bp_int8_product *p, const bp_output *out, int64_t row, int64_t panel,
-                    int rows, int panels, uint32_t format) {
+                    int64_t tiles, int rows, int panels, uint32_t format) {
     int64_t block_bytes = bp_packed_block_bytes(format), blocks = p->depth / 32;
     int64_t panel_bytes = blocks * block_bytes, row_bytes = bp_activation_row_bytes(p->depth);
     const uint8_t *w = p->weights + panel * panel_bytes;
@@ -88,8 +88,11 @@ BP_INLINE void tile(const bp_int8_product *p, const bp_output *out, int64_t row,
         for (int v = 0; v < panels; v++)
             sums[r][v] = _mm512_setzero_ps();
     }
-    for (int64_t b = 0; b < blocks; b++)
+    bp_ahead ahead = bp_look_ahead(w, panels, panel_bytes, blocks, row / ROWS, tiles);
+    for (int64_t b = 0; b < blocks; b++) {
+        bp_fetch_block(&ahead, b, panels);
         add_block(w + b * block_bytes, panel_bytes, format, rows, panels, x, b, p->depth, sums);
+    }
     if (format == BP_Q4_1)
         add_minima(w, panel_bytes, rows, panels, x, p->depth, sums);
     for (int r = 0; r < rows; r++)
