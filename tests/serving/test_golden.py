@@ -16,7 +16,7 @@ from tests.serving.golden import compare
 from bedplate.serving.api import Engine, EngineOptions, Precision, Sampling
 
 LONGEST = 2048
-# Rows a step may hold: 8 keeps every product on the few-row path, 512 on the many-row path.
+# Rows a step may hold: kernels have tiles of their own for few rows.
 FEW, MANY = 8, 512
 
 

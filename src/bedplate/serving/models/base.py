@@ -20,7 +20,8 @@ class Precision(StrEnum):
 
     FLOAT32: float32 throughout. BFLOAT16: weights, products' inputs and KV in
     bfloat16, sums in float32. QUANTIZED: the file's 4- or 8-bit blocks times
-    int8 activations for few rows, bfloat16 for many.
+    activations in int8 blocks of 32, KV in bfloat16; what the file holds in other
+    formats is multiplied in bfloat16.
     """
 
     FLOAT32 = "float32"

@@ -1,4 +1,4 @@
-"""One linear layer, y = x Wᵀ (+ residual), packed for each way it will run.
+"""One linear layer, y = x Wᵀ (+ residual), packed for its number format.
 
 Several weights that read the same input are stacked into one, so that a layer
 needs four products, not seven. Weights of unlike formats cannot be stacked; each
@@ -17,9 +17,6 @@ from bedplate.kernels.api import OpSet, Packed
 from bedplate.serving.modelfile import RawTensor
 from bedplate.serving.models.base import Precision
 
-# Up to this many rows the quantised product is used; its cost grows with rows
-# while the dense product's is flat until the weights stop dominating.
-FEW_ROWS = 8
 _QUANTIZED = (DType.Q4_0, DType.Q4_1, DType.Q8_0)
 
 
@@ -33,30 +30,16 @@ def _stack(parts: Sequence[RawTensor]) -> list[RawTensor]:
 
 
 class Linear:
-    """Packed weights of one product. Output rows are the stacked parts' rows."""
+    """Packed weights of one product; output columns are the stacked parts' rows."""
 
     def __init__(self, ops: OpSet, parts: Sequence[RawTensor], precision: Precision) -> None:
         self._ops = ops
         self.inputs = parts[0].shape[1]
-        self.outputs = sum(part.shape[0] for part in parts)
-        self._few: list[tuple[int, Packed]] | None = None
-        self._many: list[tuple[int, Packed]] = []
-        compute = DType.F32 if precision is Precision.FLOAT32 else DType.BF16
-        few: list[tuple[int, Packed]] = []
+        self._packed: list[tuple[int, Packed]] = []
         column = 0
         for part in _stack(parts):
-            self._many.append((column, _pack(ops, part, compute)))
-            rows, columns = part.shape
-            if precision is Precision.QUANTIZED and part.dtype in _QUANTIZED:
-                packed = ops.pack("quantized_matmul", part.data, part.dtype, (rows, columns))
-                few.append((column, packed))
-            column += rows
-        if len(few) == len(self._many):
-            self._few = few
-
-    def takes_float32(self, capacity: int) -> bool:
-        """Whether the product for `capacity` rows reads float32 activations."""
-        return capacity <= FEW_ROWS and self._few is not None
+            self._packed.append((column, _pack(ops, part, precision)))
+            column += part.shape[0]
 
     def record(
         self,
@@ -68,25 +51,12 @@ class Linear:
         residual: Tensor | None = None,
     ) -> None:
         """Append the product for the rows of `x` [T, inputs] into `out` [T, outputs]."""
-        rows = x.shape[0]
-        few = self._few if self.takes_float32(rows) else None
-        for column, packed in few or self._many:
+        for column, packed in self._packed:
             width = packed.shape[0]
-            operation = "quantized_matmul" if few else "matmul"
-            extra = {"activation": 1} if few else {}
-            self._ops.record(
-                batch,
-                operation,
-                [
-                    x,
-                    packed,
-                    None,
-                    _columns(residual, column, width),
-                    count,
-                    _columns(out, column, width),
-                ],
-                **extra,
-            )
+            attributes = {"activation": 1} if packed.op == "quantized_matmul" else {}
+            added = _columns(residual, column, width)
+            into = _columns(out, column, width)
+            self._ops.record(batch, packed.op, [x, packed, None, added, count, into], **attributes)
 
 
 def _columns(tensor: Tensor | None, first: int, width: int) -> Tensor | None:
@@ -102,8 +72,11 @@ def _columns(tensor: Tensor | None, first: int, width: int) -> Tensor | None:
     )
 
 
-def _pack(ops: OpSet, part: RawTensor, compute: DType) -> Packed:
+def _pack(ops: OpSet, part: RawTensor, precision: Precision) -> Packed:
     rows, columns = part.shape
+    if precision is Precision.QUANTIZED and part.dtype in _QUANTIZED:
+        return ops.pack("quantized_matmul", part.data, part.dtype, (rows, columns))
+    compute = DType.F32 if precision is Precision.FLOAT32 else DType.BF16
     if part.dtype.is_block:
         return ops.pack("matmul", part.data, compute, (rows, columns), source=part.dtype)
     if part.dtype is DType.BF16 and compute is DType.BF16:

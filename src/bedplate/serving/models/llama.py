@@ -74,8 +74,7 @@ class Activations:
 
     def input_of(self, linear: Linear, rows: int, precision: Precision) -> Tensor:
         """The tensor [rows, inputs] that a producer writes for `linear` to read."""
-        wide = precision is Precision.FLOAT32 or linear.takes_float32(rows)
-        dtype = DType.F32 if wide else DType.BF16
+        dtype = DType.BF16 if precision is Precision.BFLOAT16 else DType.F32
         return Tensor(self.operand, 0, (rows, linear.inputs), dtype)
 
 
