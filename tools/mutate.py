@@ -39,7 +39,7 @@ CHANGES = (
     (r" is None", " is not None"),
     (r"return (?!None)(\S.*)$", r"return None and (\1)"),
 )
-C_FUNCTION = re.compile(r"^(?:[A-Za-z_].*\b(\w+)\([^;]*?\)|BP_KERNEL\((\w+)\)) \{$", re.M | re.S)
+C_FUNCTION = re.compile(r"^(?=[A-Za-z_])[^\n(=]*?\b(\w+)\(([^;{}=]*?)\) \{$", re.M)
 PYTHON_FUNCTION = re.compile(r"^( *)def (\w+)\(", re.M)
 
 
@@ -58,7 +58,7 @@ def functions(path: Path, text: str) -> Iterator[tuple[str, int, int]]:
         return
     for match in C_FUNCTION.finditer(text):
         end = text.find("\n}", match.end())
-        yield match[1] or match[2], match.end(), end
+        yield (match[2] if match[1] == "BP_KERNEL" else match[1]), match.end(), end
 
 
 def mutants(body: str) -> Iterator[str]:
