@@ -33,6 +33,11 @@ typedef struct tile {
 typedef struct chunk {
     float keys[MOST_DIM][CHUNK];   /* transposed */
     float values[CHUNK][MOST_DIM]; /* widened */
+    /* Both halves of the next chunk, asked for while this one is worked on. A step of a model reads
+     * all weights between two looks at the cache, so it comes from memory; requests are spread over
+     * the arithmetic, because a burst of them stalls. */
+    const char *next_keys[2], *next_values[2];
+    int64_t key_step, value_step; /* bytes to ask for in each half, per dimension and per key */
 } __attribute__((aligned(64))) chunk;
 
 /* Transposed words of BP_LANES keys into rows from `d` of c->keys, `width` words of each. */
@@ -94,6 +99,10 @@ BP_INLINE void score_rows(tile *t, const chunk *c, int64_t row, int rows) {
     for (int r = 0; r < rows; r++)
         one[r] = two[r] = bp_set(0.0f);
     for (int64_t d = 0; d < t->dim; d++) {
+        if (row == 0) {
+            _mm_prefetch(c->next_keys[0] + d * c->key_step, _MM_HINT_T0);
+            _mm_prefetch(c->next_keys[1] + d * c->key_step, _MM_HINT_T0);
+        }
         bp_vf low = bp_load(c->keys[d]), high = bp_load(c->keys[d] + BP_LANES);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
@@ -174,6 +183,10 @@ BP_INLINE void blend(tile *t, const chunk *c, int64_t row, int rows, int64_t d, 
         for (int j = 0; j < parts; j++)
             sums[r][j] = bp_load(t->sum[row + r] + d + j * BP_LANES);
     for (int64_t k = first; k < last; k++) {
+        if (row == 0) {
+            _mm_prefetch(c->next_values[0] + k * c->value_step, _MM_HINT_T0);
+            _mm_prefetch(c->next_values[1] + k * c->value_step, _MM_HINT_T0);
+        }
         bp_vf value[4];
 #pragma GCC unroll 4
         for (int j = 0; j < parts; j++)

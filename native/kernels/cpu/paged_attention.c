@@ -3,7 +3,8 @@
  * decode alike.
  *
  * Work comes in tiles (attention.h) of up to TOKENS consecutive tokens of one sequence and all
- * query heads of one KV head, shared among blocks by the number of keys seen, not by tokens. Chunks
+ * query heads of one KV head, shared among blocks by the number of keys seen, not by tokens. A
+ * single token (decode) takes its KV heads together, chunk by chunk: they lie side by side. Chunks
  * of keys start at multiples of CHUNK whatever the tile, so a row's result does not depend on its
  * neighbours; rows that see only part of a chunk take it alone, key by key, so nothing past a row's
  * position reaches it, not even a NaN.
@@ -94,30 +95,21 @@ static int32_t load_chunk(const parameters *p, chunk *c, const bp_native_launch 
     return BP_OK;
 }
 
-/* Read one word of every line of `bytes` from `from`: a run of loads that nothing waits for moves
- * three times what the same loads between arithmetic do. */
-BP_INLINE uint32_t touch(const char *from, int64_t bytes, uint32_t seen) {
-    for (int64_t at = 0; at < bytes; at += 64)
-        seen |= *(const volatile uint32_t *)(const void *)(from + at);
-    return seen;
-}
-
-/* Bring a chunk of `heads` KV heads from memory: the cache is seldom in the processor's, since a
- * step reads all weights between two looks at it. */
-static void fetch_chunk(const parameters *p, const piece *w, int64_t at, int64_t end) {
-    const int32_t *table = p->block_table + w->s * p->table_stride;
+/* Where the chunk at `at` lies; the blocks of one that is not there are those of position 0. */
+static void look_ahead(const parameters *p, chunk *c, int64_t s, int64_t kv_head, int64_t at,
+                       int64_t end) {
+    const int32_t *table = p->block_table + s * p->table_stride;
     int64_t k_bytes = p->head_dim * (p->k_type == BP_F32 ? 4 : 2);
     int64_t v_bytes = p->head_dim * (p->v_type == BP_F32 ? 4 : 2);
-    uint32_t seen = 0;
-    for (int64_t part = 0; part < CHUNK && at + part < end; part += BP_LANES) {
-        int64_t position = at + part, block = table[position / p->block_size];
-        if (block < 0 || block >= p->blocks)
-            return;
-        for (int64_t head = w->head; head < w->head + w->heads; head++) {
-            int64_t slot = (block * p->kv_heads + head) * p->block_size + position % p->block_size;
-            seen = touch((const char *)p->k_cache + slot * k_bytes, BP_LANES * k_bytes, seen);
-            seen = touch((const char *)p->v_cache + slot * v_bytes, BP_LANES * v_bytes, seen);
-        }
+    c->key_step = BP_LANES * k_bytes / p->head_dim;
+    c->value_step = v_bytes / 2;
+    for (int half = 0; half < 2; half++) {
+        int64_t position = at + half * BP_LANES < end ? at + half * BP_LANES : 0;
+        /* A foreign block makes a foreign address, which a prefetch ignores. */
+        int64_t block = table[position / p->block_size];
+        int64_t slot = (block * p->kv_heads + kv_head) * p->block_size + position % p->block_size;
+        c->next_keys[half] = (const char *)p->k_cache + slot * k_bytes;
+        c->next_values[half] = (const char *)p->v_cache + slot * v_bytes;
     }
 }
 
@@ -166,17 +158,15 @@ static int32_t attend(const parameters *p, work *memory, const bp_native_launch 
     for (int64_t h = 0; h < w->heads; h++)
         begin(p, &tiles[h], w, w->head + h);
     int64_t end = tiles[0].seen[tiles[0].rows - 1];
-    for (int64_t at = tiles[0].from[0] / CHUNK * CHUNK; at < end; at += CHUNK) {
-        if (w->tokens == 1)
-            fetch_chunk(p, w, at, end);
+    for (int64_t at = tiles[0].from[0] / CHUNK * CHUNK; at < end; at += CHUNK)
         for (int64_t h = 0; h < w->heads; h++) {
             chunk *c = &memory->keys_and_values;
             int32_t status = load_chunk(p, c, launch, w->s, w->head + h, at, end);
             if (status)
                 return status;
+            look_ahead(p, c, w->s, w->head + h, at + CHUNK, end);
             fold(&tiles[h], c, at);
         }
-    }
     for (int64_t h = 0; h < w->heads; h++)
         finish(p, &tiles[h], w, w->head + h);
     return BP_OK;
