@@ -306,7 +306,7 @@ def test_identical_events_give_identical_plans() -> None:
             np.testing.assert_array_equal(array, two.arrays[name])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
 @given(
     data=st.data(),
     blocks=st.integers(4, 20),

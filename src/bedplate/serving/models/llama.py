@@ -96,7 +96,7 @@ class Llama:
         self._device, self._ops, self._precision = device, ops, precision
         self._kv_dtype = DType.F32 if precision is Precision.FLOAT32 else DType.BF16
         table = model.tensor("embedding")
-        self._embedding = _upload_raw(device, table)
+        self._embedding = _upload_table(device, table)
         self._layers = [Layer(device, ops, model, i, precision) for i in range(config.layers)]
         self._final_norm = device.upload(as_float32(model.tensor("final_norm")))
         self._head = Linear(ops, [table if config.tied_head else model.tensor("head")], precision)
@@ -204,8 +204,10 @@ class Llama:
         layer.down.record(batch, activated, hidden, count, residual=hidden)
 
 
-def _upload_raw(device: Device, part: RawTensor) -> Tensor:
-    """A tensor in its file's format, on the device."""
+def _upload_table(device: Device, part: RawTensor) -> Tensor:
+    """The embedding in its file's format, on the device; float16, which no op reads, widened."""
+    if part.dtype is DType.F16:
+        return device.upload(as_float32(part))
     tensor = device.empty(part.shape, part.dtype)
     stored = part.data.view(part.dtype.storage)
     device.write(tensor, stored.reshape(*part.shape[:-1], -1))

@@ -1,0 +1,96 @@
+"""One model in two formats, and Llama 3's rope scaling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.serving.conftest import SMALL
+from tests.serving.files import write_folder, write_gguf
+
+from bedplate.serving.api import Engine, Precision, UnsupportedModel, find_model, open_model
+from bedplate.serving.errors import ModelFileError
+from bedplate.serving.models.llama import inverse_frequencies
+from bedplate.serving.safetensors_model import SafetensorsModel
+
+EXACT = replace(SMALL, precision=Precision.FLOAT32)
+PROMPT = [1, *range(10, 60)]
+
+# What transformers 5.24.0 computes (ROPE_INIT_FUNCTIONS["llama3"], head size 64, base 500,000).
+PAIRS = [0, 8, 15, 16, 17, 20, 24, 31]
+FREQUENCIES = [1.0, 0.037606031, 0.0013718937, 0.00052484602, 0.00017850779, 3.4281024e-05,
+               6.6478697e-06, 3.7673226e-07]  # fmt: skip
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192.0}  # fmt: skip
+
+
+def scores(path: Path) -> np.ndarray:
+    """Float32 logits of a fixed prompt."""
+    with Engine(str(path), EXACT) as engine:
+        return engine.score(PROMPT)
+
+
+def test_a_folder_and_a_gguf_of_one_model_agree(tmp_path: Path) -> None:
+    """Both conventions of rotary halves and row orders give the same logits."""
+    one = scores(write_folder(tmp_path / "tiny"))
+    two = scores(write_gguf(tmp_path / "tiny.gguf", kind="F32"))
+    np.testing.assert_allclose(one, two, atol=2e-5 * np.abs(one).max())
+
+
+def test_half_precision_files_load(tmp_path: Path) -> None:
+    """F16 and BF16 matrices differ from float32 by their rounding."""
+    exact = scores(write_gguf(tmp_path / "exact.gguf", kind="F32"))
+    for kind, unit in (("F16", 2**-11), ("BF16", 2**-8)):
+        rounded = scores(write_gguf(tmp_path / f"{kind}.gguf", kind=kind))
+        error = np.abs(rounded - exact).max()
+        assert 0 < error < 40 * unit * exact.std()
+
+
+def test_an_untied_head_is_used(tmp_path: Path) -> None:
+    """A model with a head of its own needs its tensor."""
+    with pytest.raises(ModelFileError, match="lm_head"):
+        SafetensorsModel(write_folder(tmp_path / "tiny", tie_word_embeddings=False))
+
+
+def test_llama3_scaling_keeps_short_waves_and_slows_long_ones(tmp_path: Path) -> None:
+    """The published smooth scaling: fast pairs as they were, slow ones divided by the factor."""
+    folder = write_folder(
+        tmp_path / "tiny", rope_scaling={"rope_type": "llama3", **LLAMA3}, rope_theta=500000.0
+    )
+    config = SafetensorsModel(folder).config
+    wide = replace(config, head_dim=64)
+    scaled = inverse_frequencies(wide)
+    np.testing.assert_allclose(scaled[PAIRS], FREQUENCIES, rtol=1e-6)
+    plain = inverse_frequencies(replace(wide, rope_scaling=None))
+    wavelength = 2 * np.pi / plain.astype(np.float64)
+    kept, slowed = wavelength < 8192 / 4, wavelength > 8192
+    np.testing.assert_allclose(scaled[kept], plain[kept], rtol=1e-6)
+    np.testing.assert_allclose(scaled[slowed], plain[slowed] / 8, rtol=1e-6)
+    between = scaled[~kept & ~slowed] / plain[~kept & ~slowed]
+    assert ((between > 1 / 8) & (between < 1)).all()
+    assert (np.diff(between) < 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "match"),
+    [
+        ("missing.gguf", ModelFileError, "neither a path nor a known name"),
+        ("weights.bin", ModelFileError, "pickle"),
+        ("model.safetensors", ModelFileError, "give its folder"),
+        ("text.gguf", ModelFileError, "truncated"),
+        ("bert.gguf", UnsupportedModel, "architecture 'bert'"),
+    ],
+)
+def test_what_is_not_a_model_is_refused(
+    tmp_path: Path, name: str, error: type[Exception], match: str
+) -> None:
+    """One sentence with the path and the remedy."""
+    path = tmp_path / name
+    if name.startswith("bert"):
+        write_gguf(path, architecture="bert")
+    elif not name.startswith("missing"):
+        path.write_bytes(b"hello")
+    with pytest.raises(error, match=match):
+        open_model(find_model(str(path)))
