@@ -6,12 +6,16 @@ Only the routes in `OPEN_ROUTES` need no key; the list is short on purpose.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
+from starlette.routing import Route
 
 from bedplate.core.errors import BedplateError
 from bedplate.core.keys import KeyRing
@@ -88,6 +92,32 @@ class Access:
             return response
 
         return guarded
+
+    def application(
+        self,
+        table: Sequence[tuple[str, str, Endpoint]],
+        on_stop: Callable[[], Awaitable[object]] | None = None,
+    ) -> Starlette:
+        """The ASGI application of (method, path, endpoint) rows, every one guarded.
+
+        `on_stop` runs when the server has drained.
+        """
+
+        @contextlib.asynccontextmanager
+        async def lifespan(application: Starlette) -> AsyncIterator[None]:
+            yield
+            if on_stop is not None:
+                await on_stop()
+
+        routes = [
+            Route(path, self.guard(path, endpoint), methods=[method])
+            for method, path, endpoint in table
+        ]
+        return Starlette(
+            routes=routes,
+            lifespan=lifespan,
+            exception_handlers={HTTPException: self.http_error},
+        )
 
     async def http_error(self, request: HttpRequest, error: Exception) -> Response:
         """For unknown routes and methods: 401 without a key, so that nothing can be probed."""

@@ -34,7 +34,7 @@ from bedplate.serving.request import FinishReason, Output, Request
 from bedplate.serving.sampling import Sampling
 from bedplate.serving.server import Application
 from bedplate.serving.stream import error_event
-from bedplate.serving.wire import MOST_CHOICES
+from bedplate.serving.wire import MOST_CHOICES, model_card
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -66,6 +66,7 @@ __all__ = [
     "find_model",
     "generate",
     "json_response",
+    "model_card",
     "open_model",
     "read_body",
     "serve",

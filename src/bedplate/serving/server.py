@@ -7,7 +7,6 @@ a request shares prefixes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import struct
 import time
@@ -16,10 +15,8 @@ from typing import Any, Protocol
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 from bedplate.core.health import Health, HealthState
 from bedplate.core.metrics import CONTENT_TYPE
@@ -67,29 +64,20 @@ class Application:
     def build(self, on_stop: Callable[[], None] | None = None) -> Starlette:
         """The ASGI application; `on_stop` runs when the server has drained."""
 
-        @contextlib.asynccontextmanager
-        async def lifespan(app: Starlette) -> AsyncIterator[None]:
-            yield
+        async def stop() -> None:
             if on_stop is not None:
                 await asyncio.to_thread(on_stop)
 
-        routes = [
-            Route(path, self._access.guard(path, endpoint), methods=[method])
-            for method, path, endpoint in (
-                ("GET", "/health", self._health),
-                ("GET", "/ready", self._ready),
-                ("GET", "/metrics", self._metrics),
-                ("GET", "/v1/models", self._models),
-                ("GET", "/v1/models/{model:path}", self._model),
-                ("POST", "/v1/chat/completions", self._chat),
-                ("POST", "/v1/completions", self._complete),
-            )
-        ]
-        return Starlette(
-            routes=routes,
-            lifespan=lifespan,
-            exception_handlers={HTTPException: self._access.http_error},
+        table = (
+            ("GET", "/health", self._health),
+            ("GET", "/ready", self._ready),
+            ("GET", "/metrics", self._metrics),
+            ("GET", "/v1/models", self._models),
+            ("GET", "/v1/models/{model:path}", self._model),
+            ("POST", "/v1/chat/completions", self._chat),
+            ("POST", "/v1/completions", self._complete),
         )
+        return self._access.application(table, stop)
 
     async def _health(self, request: HttpRequest) -> Response:
         health = self._engine.health()
@@ -108,12 +96,7 @@ class Application:
         return Response(self._metrics_text(), media_type=CONTENT_TYPE)
 
     def _card(self) -> dict[str, Any]:
-        return {
-            "id": self._engine.name,
-            "object": "model",
-            "created": self._created_s,
-            "owned_by": "bedplate",
-        }
+        return wire.model_card(self._engine.name, self._created_s)
 
     async def _models(self, request: HttpRequest) -> Response:
         return json_response({"object": "list", "data": [self._card()]})

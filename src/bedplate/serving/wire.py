@@ -281,6 +281,11 @@ def usage(prompt: int, completion: int, cached: int) -> dict[str, Any]:
     }
 
 
+def model_card(name: str, created_s: int) -> dict[str, Any]:
+    """OpenAI's model object; `created_s` is Unix time."""
+    return {"id": name, "object": "model", "created": created_s, "owned_by": "bedplate"}
+
+
 def error_body(message: str, status: int, condition: str, param: str | None) -> dict[str, Any]:
     """OpenAI's error object; `code` is the condition."""
     kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

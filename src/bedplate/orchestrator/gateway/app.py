@@ -7,16 +7,12 @@ engine, so they are the same while one starts again.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from bedplate.core.metrics import CONTENT_TYPE
 from bedplate.orchestrator.gateway.envelope import read_envelope, unknown_model
@@ -24,6 +20,7 @@ from bedplate.orchestrator.gateway.relay import EngineUnavailable, EventStream, 
 from bedplate.serving.api import (
     Access,
     json_response,
+    model_card,
     read_body,
     unless_gone,
 )
@@ -43,28 +40,16 @@ class Gateway:
     def build(self) -> Starlette:
         """The ASGI application."""
 
-        @contextlib.asynccontextmanager
-        async def lifespan(app: Starlette) -> AsyncIterator[None]:
-            yield
-            await self._upstream.close()
-
-        routes = [
-            Route(path, self._access.guard(path, endpoint), methods=[method])
-            for method, path, endpoint in (
-                ("GET", "/health", self._health),
-                ("GET", "/ready", self._ready),
-                ("GET", "/metrics", self._metrics),
-                ("GET", "/v1/models", self._models),
-                ("GET", "/v1/models/{model:path}", self._one_model),
-                ("POST", "/v1/chat/completions", self._relay),
-                ("POST", "/v1/completions", self._relay),
-            )
-        ]
-        return Starlette(
-            routes=routes,
-            lifespan=lifespan,
-            exception_handlers={HTTPException: self._access.http_error},
+        table = (
+            ("GET", "/health", self._health),
+            ("GET", "/ready", self._ready),
+            ("GET", "/metrics", self._metrics),
+            ("GET", "/v1/models", self._models),
+            ("GET", "/v1/models/{model:path}", self._one_model),
+            ("POST", "/v1/chat/completions", self._relay),
+            ("POST", "/v1/completions", self._relay),
         )
+        return self._access.application(table, self._upstream.close)
 
     async def _engine_state(self, timeout_s: float) -> tuple[str, str]:
         try:
@@ -88,12 +73,7 @@ class Gateway:
         return Response(answer.content, answer.status_code, media_type=CONTENT_TYPE)
 
     def _card(self) -> dict[str, Any]:
-        return {
-            "id": self._model,
-            "object": "model",
-            "created": self._created_s,
-            "owned_by": "bedplate",
-        }
+        return model_card(self._model, self._created_s)
 
     async def _models(self, request: Request) -> Response:
         return json_response({"object": "list", "data": [self._card()]})
