@@ -218,33 +218,47 @@ BP_INLINE void blend_rows(tile *t, const chunk *c, int64_t row, int rows, int64_
         blend(t, c, row, rows, d, 1, first, last);
 }
 
-/* Fold the loaded chunk, keys [position, position + CHUNK), into every row that sees some. */
+/* As blend_rows, 1 to 4 rows. */
+static void blend_group(tile *t, const chunk *c, int64_t row, int64_t rows, bp_span keys) {
+    switch (rows) {
+    case 4:
+        blend_rows(t, c, row, 4, keys.from, keys.to);
+        break;
+    case 3:
+        blend_rows(t, c, row, 3, keys.from, keys.to);
+        break;
+    case 2:
+        blend_rows(t, c, row, 2, keys.from, keys.to);
+        break;
+    default:
+        blend_rows(t, c, row, 1, keys.from, keys.to);
+        break;
+    }
+}
+
+/* Keys of the chunk at `position` that a row sees. */
+BP_INLINE bp_span keys_seen(const tile *t, int64_t row, int64_t position) {
+    int64_t from = t->from[row] - position, to = t->seen[row] - position;
+    bp_span keys = {from > 0 ? from : 0, to < CHUNK ? to : CHUNK};
+    return keys;
+}
+
+/* Fold the loaded chunk, keys [position, position + CHUNK), into every row that sees some; rows
+ * that see the same keys (the heads of one token at least) go together. */
 static void fold(tile *t, const chunk *c, int64_t position) {
     score_tile(t, c);
-    int64_t end = position + CHUNK;
-    for (int64_t row = 0; row < t->rows;) {
-        int64_t whole = 0;
-        while (row + whole < t->rows && whole < 4 && t->from[row + whole] <= position &&
-               t->seen[row + whole] >= end)
-            soften(t, row + whole++, 0, CHUNK);
-        if (whole == 4)
-            blend_rows(t, c, row, 4, 0, CHUNK);
-        else if (whole == 3)
-            blend_rows(t, c, row, 3, 0, CHUNK);
-        else if (whole == 2)
-            blend_rows(t, c, row, 2, 0, CHUNK);
-        else if (whole == 1)
-            blend_rows(t, c, row, 1, 0, CHUNK);
-        row += whole;
-        if (whole == 4 || row == t->rows)
-            continue;
-        int64_t first = t->from[row] > position ? t->from[row] - position : 0;
-        int64_t last = t->seen[row] < end ? t->seen[row] - position : CHUNK;
-        if (first < last) {
-            soften(t, row, first, last);
-            blend_rows(t, c, row, 1, first, last);
+    for (int64_t row = 0, rows; row < t->rows; row += rows) {
+        bp_span keys = keys_seen(t, row, position);
+        for (rows = 1; rows < 4 && row + rows < t->rows; rows++) {
+            bp_span other = keys_seen(t, row + rows, position);
+            if (other.from != keys.from || other.to != keys.to)
+                break;
         }
-        row++;
+        if (keys.from >= keys.to)
+            continue;
+        for (int64_t i = 0; i < rows; i++)
+            soften(t, row + i, keys.from, keys.to);
+        blend_group(t, c, row, rows, keys);
     }
 }
 
