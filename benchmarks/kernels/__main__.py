@@ -21,7 +21,7 @@ from bedplate.core.machine import machine_facts, tree_facts
 from bedplate.core.measurement import Measurement, measured, store
 from bedplate.core.samples import interleave, summarise
 
-from .workload import Machine, product, read_roof, weight_stream
+from .workload import LAYER_SHAPES, LAYERS, Machine, product, read_roof, weight_stream
 
 SHAPES = ((512, 576, 1536), (512, 1536, 576), (32, 576, 1536), (8, 576, 1536))
 GEMV_GOAL = 0.70
@@ -79,7 +79,7 @@ def main() -> int:
         return 3
     rounds = 3 if arguments.quick else 15
     base = {"system": "kernels", "machine": machine_facts(), "tree": tree, "rounds": rounds}
-    results = [*streams(base, rounds), *products(base, rounds)]
+    results = [*streams(base, rounds), *batches(base, rounds), *products(base, rounds)]
     store(arguments.out, results)
     return 0
 
@@ -116,6 +116,33 @@ def streams(base: dict[str, object], rounds: int) -> list[Measurement]:
                     **base,
                 )
             )  # fmt: skip
+    return results
+
+
+def batches(base: dict[str, object], rounds: int) -> list[Measurement]:
+    """FLOP per second of one pass over all layers' weights at 8 and 32 rows, from memory."""
+    results = []
+    machine = Machine(1)
+    flop_per_row = 2 * LAYERS * sum(n * k for n, k in LAYER_SHAPES)
+    for kind in ("q4_0", "q4_1", "q8_0"):
+        for rows in (8, 32):
+            batch, _ = weight_stream(machine, kind, rows)
+            machine.timed(batch)
+            rates = [rows * flop_per_row / machine.timed(batch) / 1e9 for _ in range(rounds)]
+            summary = summarise(rates)
+            print(f"{kind} products of {rows} rows: {summary.p50:.0f} GFLOP/s", flush=True)
+            results.append(
+                measured(
+                    summary,
+                    name=f"layer_products_{kind}",
+                    unit="GFLOP/s",
+                    better="higher",
+                    versions={"numpy": np.__version__},
+                    conditions={"threads": 1, "rows": rows, "isa": machine.ops.isa},
+                    quality={"suite": "tests/kernels", "activation": "int8"},
+                    **base,
+                )
+            )
     return results
 
 
