@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.hal import foreign
 
 from bedplate.cli.main import main
 
@@ -32,7 +33,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "bedplate.hal-list/1"
     (cpu,) = document["backends"]
-    assert cpu["name"] == "cpu"
+    assert (cpu["name"], cpu["abi"]) == ("cpu", "0.1")
     assert "ops" in cpu["devices"][0]["claims"]
     assert cpu["devices"][0]["certificate"] is None
 
@@ -91,3 +92,29 @@ def test_a_wrong_device_is_one_sentence(
     """With the documented exit code."""
     assert main(["hal", *words]) == code
     assert said in capsys.readouterr().err
+
+
+def test_conform_says_in_words_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts, the certified capabilities by name, and what could not be tried."""
+    assert main(["hal", "conform", "cpu:0", "--tier", "quick"]) == 0
+    said = capsys.readouterr().out
+    assert " 0 failed, " in said
+    assert "certified: core mem queue timeline" in said
+    assert "withdrawn" not in said
+
+
+def test_a_backend_that_crashes_is_refused_in_both_lists(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is well registered, so only its first query shows it; cpu stays usable."""
+    folder = tmp_path / "hal.d"
+    folder.mkdir(mode=0o755)
+    library = foreign.build(folder, "acme", "QUERY { abort(); }")
+    foreign.register(library, "acme")
+    monkeypatch.setenv("BEDPLATE_HAL_BACKEND_DIRS", str(folder))
+    assert main(["hal", "doctor"]) == 1
+    assert "died of SIGABRT when it was queried" in capsys.readouterr().out
+    assert main(["hal", "list"]) == 0
+    said = capsys.readouterr().out
+    assert "unusable: the backend acme is refused: it died of SIGABRT" in said
+    assert "cpu:0" in said

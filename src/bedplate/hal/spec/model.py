@@ -158,13 +158,6 @@ class Spec:
         """The tables of functions."""
         return tuple(struct for struct in self.structs if struct.is_table)
 
-    def group(self, name: str) -> Group:
-        """The group called `name`; KeyError when there is none."""
-        for group in self.groups:
-            if group.name == name:
-                return group
-        raise KeyError(name)
-
 
 def declaration(text: str) -> Declaration:
     """Read `C declaration -- meaning`."""
