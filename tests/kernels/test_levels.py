@@ -145,3 +145,39 @@ def test_quantized_matmul(
                 weight=packed,
                 activation=activation,
             )
+
+
+def test_a_nan_stays_in_its_row(rig: Rig) -> None:
+    """One NaN activation makes its own row NaN in every product, and no other; zeros stay zero."""
+    a = normal(14, 64)
+    a[5, 33], a[7] = np.nan, 0
+    w = normal(40, 64)
+    blocks = encode_blocks(w, BLOCK_FORMATS["q4_1"])
+    runs = [
+        ("matmul", w.T, rig.ops.pack("matmul", w, DType.F32), {}),
+        ("matmul", bf16_from_f32(w).T, rig.ops.pack("matmul", w, DType.BF16), {}),
+    ]
+    packed = rig.ops.pack("quantized_matmul", blocks.data, DType.Q4_1, (40, 64))
+    runs += [("quantized_matmul", blocks, packed, {"activation": k}) for k in (0, 1)]
+    for name, weight, pack, attributes in runs:
+        for cast in (np.asarray, bf16_from_f32):
+            inputs = [cast(a), weight, None, None, None]
+            (out,) = rig.run(name, inputs, out_shapes=[(14, 40)], weight=pack, **attributes)
+            assert np.isnan(out[5]).all()
+            assert np.isfinite(np.delete(out, 5, axis=0)).all()
+            assert not out[7].any()
+
+
+def test_large_and_tiny_activations_survive_int8(rig: Rig) -> None:
+    """Blocks of subnormals count as zero, blocks near the largest float keep their scale."""
+    a = normal(3, 64)
+    a[0] *= np.float32(1e-41)
+    a[1] *= np.float32(5e37)
+    w = encode_blocks(normal(16, 64) / 8, BLOCK_FORMATS["q8_0"])
+    packed = rig.ops.pack("quantized_matmul", w.data, DType.Q8_0, (16, 64))
+    inputs = [a, w, None, None, None]
+    (out,) = rig.run("quantized_matmul", inputs, out_shapes=[(3, 16)], weight=packed, activation=1)
+    assert np.abs(out[0]).max() < 1e-37
+    rig.check(
+        "quantized_matmul", [a[1:], *inputs[1:]], out_shapes=[(2, 16)], weight=packed, activation=1
+    )
