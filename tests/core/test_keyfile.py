@@ -62,7 +62,20 @@ def test_a_damaged_file_is_refused_and_left_alone(tmp_path: Path, text: str) -> 
     path.write_text(text)
     with pytest.raises(UsageError, match=r"does not hold API keys .*remove it"):
         keyfile.load_or_make(tmp_path, {})
+    with pytest.raises(UsageError, match="does not hold API keys"):
+        keyfile.check(tmp_path)
     assert path.read_text() == text
+
+
+def test_checking_makes_no_key(tmp_path: Path) -> None:
+    """It finds out whether there could be one: a folder that can be written, a sound file."""
+    keyfile.check(tmp_path / "data")
+    assert not (tmp_path / "data" / keyfile.FILE).exists()
+    keyfile.load_or_make(tmp_path / "data", {})
+    keyfile.check(tmp_path / "data")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot write"):
+        keyfile.check(tmp_path / "file")
 
 
 def test_forgetting_makes_the_next_start_make_a_key(tmp_path: Path) -> None:

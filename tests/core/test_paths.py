@@ -27,9 +27,12 @@ def test_the_cache_lies_apart_from_the_data() -> None:
 
 
 def test_a_private_folder_is_closed_to_others(tmp_path: Path) -> None:
-    """The data folder holds keys: nobody else may look into it."""
+    """The data folder holds keys: nobody else may look into it, whichever part is made first.
+    A folder that was there keeps its mode: it may be anybody's."""
+    tmp_path.chmod(0o755)
     made = paths.make_private(tmp_path / "a" / "b")
-    assert stat.S_IMODE(os.stat(made).st_mode) == 0o700
+    for folder, mode in ((made, 0o700), (made.parent, 0o700), (tmp_path, 0o755)):
+        assert stat.S_IMODE(os.stat(folder).st_mode) == mode
 
 
 def test_a_file_in_the_way_is_a_usage_error(tmp_path: Path) -> None:

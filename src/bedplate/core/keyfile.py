@@ -43,6 +43,13 @@ def load_or_make(
     return keys.KeyRing({"default": keys.hash_key(key)}), key
 
 
+def check(data: Path) -> None:
+    """Raise what `load_or_make` would, and make no key."""
+    make_private(data)
+    if (data / FILE).exists():
+        read(data / FILE)
+
+
 def read(path: Path) -> dict[str, str]:
     """Names and hashes. Raises `UsageError` when the file is damaged."""
     try:

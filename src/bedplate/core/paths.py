@@ -58,13 +58,15 @@ _ELSEWHERE = "choose another with --data-dir or BEDPLATE_DATA_DIR"
 
 
 def make_private(folder: Path) -> Path:
-    """Make `folder` and its parents, the folder itself with mode 0700.
+    """Make `folder` and the parents it lacks, each with mode 0700.
 
     Raises `FolderUnusable` when the machine forbids it, `UsageError` when the
     path cannot be a folder.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for missing in reversed([f for f in (folder, *folder.parents) if not f.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # says so when it is no folder
         with tempfile.TemporaryFile(dir=folder):
             pass  # asking for permission says too much on some file systems
     except OSError as cause:
