@@ -74,6 +74,7 @@ class EngineLoop:
         self._scorings: dict[int, _Scoring] = {}
         self._progress = Progress(STALL_AFTER_NS)
         self._stats = self._scheduler.stats()
+        metrics.state(self._stats)
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._progress.enter(HealthState.READY, "waiting for requests")
         self._thread.start()
@@ -260,7 +261,7 @@ class EngineLoop:
         if self.check_every_step:
             self._scheduler.check()
         self._stats = self._scheduler.stats()
-        self._metrics.stepped(self._stats, plan.token_count, plan.sample_count)
+        self._metrics.stepped(self._stats, plan.sample_count)
 
     def _prepare_samples(self, plan: Plan) -> None:
         arrays, rows = plan.arrays, self._runner.sample_rows

@@ -70,11 +70,10 @@ class EngineMetrics:
         """A request was turned away: a full queue (`shed`) or the client's own fault."""
         self._ended["shed" if shed else "client_error"].inc()
 
-    def stepped(self, stats: Stats, read_tokens: int, written_tokens: int) -> None:
+    def stepped(self, stats: Stats, written_tokens: int) -> None:
         """A step ran; counters of the scheduler are taken as differences."""
         self._steps.inc()
         self._last_step.set(time.time())
-        self._read.inc(read_tokens)
         self._written.inc(written_tokens)
         before = self._before
         hits = stats.prefix_hit - (before.prefix_hit if before else 0)
@@ -94,7 +93,8 @@ class EngineMetrics:
         self._blocks["used"].set(stats.blocks_referenced + stats.blocks_fenced)
 
     def first_token(self, live: Live, now_ns: int) -> None:
-        """A request got its first token."""
+        """A request got its first token, so all of its prompt was read."""
+        self._read.inc(len(live.request.prompt))
         self._first_token.observe((now_ns - live.arrived_ns) / 1e9)
         if live.admitted_ns is not None:
             self._queue.observe((live.admitted_ns - live.arrived_ns) / 1e9)
