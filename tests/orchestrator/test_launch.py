@@ -77,20 +77,24 @@ def test_a_part_that_may_still_come_is_waited_for(tmp_path: Path, changes: dict[
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "told", "exit_code"),
     [
-        ("print('bedplate supervise: no luck'); raise SystemExit(1)", "no luck"),
-        ("raise SystemExit(3)", "the supervisor ended at once"),
-        ("", "the platform was stopped while it was starting"),
+        ("print('bedplate supervise: no luck'); raise SystemExit(2)", "no luck", 2),
+        ("raise SystemExit(3)", "the supervisor ended at once", 3),
+        ("raise SystemExit(1)", "the supervisor ended at once", 1),
+        ("", "the platform was stopped while it was starting", 1),
     ],
 )
-def test_a_supervisor_that_ends_is_told_apart(tmp_path: Path, code: str, told: str) -> None:
-    """By its own sentence, or by what its end means."""
+def test_a_supervisor_that_ends_is_told_apart(
+    tmp_path: Path, code: str, told: str, exit_code: int
+) -> None:
+    """By its own sentence and exit code, or by what its end means."""
     run_dir(tmp_path).mkdir()
     with (run_dir(tmp_path) / LOG_FILE).open("wb") as words:
         process = subprocess.Popen([sys.executable, "-c", code], stdout=words)
-    with pytest.raises(StartFailed, match=told):
+    with pytest.raises(StartFailed, match=told) as raised:
         wait_ready(tmp_path, process, lambda text: None)
+    assert raised.value.exit_code == exit_code
 
 
 def test_a_start_that_takes_too_long_is_stopped(tmp_path: Path) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.flags import common_flags
 from bedplate.core.errors import EXIT_DONE
+
+if TYPE_CHECKING:
+    from bedplate.orchestrator.api import Platform, Reply
 
 
 def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,12 +20,13 @@ def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "chat",
         parents=[common_flags()],
         help="talk to the running platform",
-        description="With a message: answer it and exit. Without: a conversation until Ctrl-D.",
+        description="With a message: answer it and exit. Without: a conversation until Ctrl-D; "
+        "Ctrl-C cuts an answer short.",
     )
     verb.add_argument("message", nargs="?", help="what to say")
-    verb.add_argument("--system", help="a system message to start with")
-    verb.add_argument("--temperature", type=float, help="0 is greedy (the server's default)")
-    verb.add_argument("--max-tokens", type=int, help="longest answer")
+    verb.add_argument("--system", metavar="TEXT", help="a system message to start with")
+    verb.add_argument("--temperature", type=float, help="0 is greedy (1)")
+    verb.add_argument("--max-tokens", type=int, metavar="TOKENS", help="longest answer")
     verb.add_argument("--seed", type=int, help="equal seeds give equal answers")
     verb.set_defaults(run=run)
 
@@ -29,48 +35,78 @@ def run(arguments: argparse.Namespace) -> int:
     """One answer, or a conversation."""
     from bedplate.orchestrator.api import Platform
 
-    plate = Platform.find(arguments.data_dir)
-    history = [{"role": "system", "content": arguments.system}] if arguments.system else []
+    conversation = Conversation(arguments, Platform.find(arguments.data_dir))
     if arguments.message is not None:
-        return say(arguments, plate, history, arguments.message)
-    print(f"{plate.model} at {plate.base_url}; Ctrl-D ends", file=sys.stderr)
-    while True:
-        try:
-            message = input("> ")
-        except (EOFError, KeyboardInterrupt):
-            print(file=sys.stderr)
-            return EXIT_DONE
-        if message.strip():
-            say(arguments, plate, history, message)
+        conversation.say(arguments.message)
+        return EXIT_DONE
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 (gives `input` its line editing)
+    return conversation.run()
 
 
-def say(arguments: argparse.Namespace, plate, history: list[dict[str, str]], message: str) -> int:  # type: ignore[no-untyped-def]
-    """Send the conversation with one more message; the answer joins it."""
-    from bedplate.cli.output import print_json
-    from bedplate.orchestrator.api import ask
+class Conversation:
+    """What was said so far, and the platform that answers."""
 
-    history.append({"role": "user", "content": message})
-    given = {
-        "temperature": arguments.temperature,
-        "max_tokens": arguments.max_tokens,
-        "seed": arguments.seed,
-    }
+    def __init__(self, arguments: argparse.Namespace, plate: Platform) -> None:
+        self._json = bool(arguments.json)
+        self._plate = plate
+        self._history: list[dict[str, str]] = []
+        if arguments.system:
+            self._history.append({"role": "system", "content": arguments.system})
+        given = {
+            "temperature": arguments.temperature,
+            "max_tokens": arguments.max_tokens,
+            "seed": arguments.seed,
+        }
+        self._parameters = {name: value for name, value in given.items() if value is not None}
 
-    def show(text: str) -> None:
-        if not arguments.json:
+    def run(self) -> int:
+        """Read messages until the end of input; an error costs one message, not the talk."""
+        from bedplate.orchestrator.api import GatewayError
+
+        terminal = sys.stdin.isatty()
+        if terminal:
+            hint = "Ctrl-D ends, Ctrl-C cuts an answer short"
+            print(f"{self._plate.model} at {self._plate.base_url}; {hint}", file=sys.stderr)
+        while True:
+            try:
+                message = input("> " if terminal else "")
+            except (EOFError, KeyboardInterrupt):
+                if terminal:
+                    print()
+                return EXIT_DONE
+            if not message.strip():
+                continue
+            try:
+                self.say(message)
+            except GatewayError as error:
+                if not terminal:
+                    raise
+                print(f"bedplate chat: {error}", file=sys.stderr)
+            except KeyboardInterrupt:
+                print()
+
+    def say(self, message: str) -> None:
+        """Send one more message and show the answer; both join the conversation together."""
+        asked = {"role": "user", "content": message}
+        reply = self._ask([*self._history, asked])
+        self._history += [asked, {"role": "assistant", "content": reply.text}]
+        if self._json:
+            from bedplate.cli.output import print_json
+
+            print_json(reply)
+        else:
+            print()
+
+    def _ask(self, messages: list[dict[str, str]]) -> Reply:
+        from bedplate.orchestrator.api import ask
+
+        plate = self._plate
+        parameters: dict[str, Any] = self._parameters
+        return ask(
+            plate.url, plate.internal_key, plate.model, messages, on_text=self._show, **parameters
+        )
+
+    def _show(self, text: str) -> None:
+        if not self._json:
             print(text, end="", flush=True)
-
-    reply = ask(
-        plate.url,
-        plate.internal_key,
-        plate.model,
-        history,
-        on_text=show,
-        **{name: value for name, value in given.items() if value is not None},
-    )
-    history.append({"role": "assistant", "content": reply.text})
-    if arguments.json:
-        print_json(reply)
-    else:
-        print()
-    return EXIT_DONE

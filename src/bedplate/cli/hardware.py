@@ -1,14 +1,30 @@
-"""One line on what this machine computes with, from the HAL's own list."""
+"""What this machine computes with, for people, from the HAL's own list."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 
-def describe_hardware() -> str:
-    """Every device the HAL found, in a line."""
-    from bedplate.hal.api import open_device
+from bedplate.core.units import format_bytes
 
-    with open_device("cpu") as device:
-        info = device.info
-        isa = info.properties.get("cpu.isa", "")
-        threads = info.properties.get("cpu.threads", "")
-        return f"found {device.id}: {info.name} [{isa}], {threads} threads"
+
+def describe_hardware(device: str) -> Iterator[str]:
+    """A line for each device that the HAL found, and for each backend that cannot be used.
+
+    Raises what `open_device` does when `device` is not among them.
+    """
+    from bedplate.hal.api import listing, open_device
+
+    with open_device(device) as opened:
+        chosen = opened.id
+    for backend in listing():
+        for found in backend.devices:
+            properties = found["properties"]
+            facts = [found["name"], format_bytes(found["memory_bytes"])]
+            if isa := properties.get("cpu.isa"):
+                facts.append(isa)
+            if threads := properties.get("cpu.threads"):
+                facts.append(f"{threads} threads")
+            mark = "uses" if found["id"] == chosen else "found"
+            yield f"{mark} {found['id']}: {', '.join(facts)}"
+        if backend.reason:
+            yield f"without {backend.name}: {backend.reason}"

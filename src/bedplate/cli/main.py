@@ -11,22 +11,37 @@ slow to import belongs inside its `run`.
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import pkgutil
+import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import bedplate
 import bedplate.cli
 from bedplate.core.errors import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, BedplateError
 
+_UNKNOWN_VERB = re.compile(r"argument VERB: invalid choice: '(.*)' \(choose from '(.*)'\)")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, as all errors here are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where help is, and exit 2."""
+        if found := _UNKNOWN_VERB.fullmatch(message):
+            nearest = difflib.get_close_matches(found[1], found[2].split("', '"), n=1, cutoff=0.0)
+            message = f"unknown verb {found[1]!r}, the nearest is {nearest[0]!r}"
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line, with every verb that this package holds."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="bedplate",
         description="The whole GPU stack, on any hardware, including none.",
         epilog="`bedplate VERB --help` explains a verb.",
@@ -45,6 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.verb is None:
         top.print_help(sys.stderr)
         return EXIT_USAGE
+    if getattr(parsed, "data_dir", None):
+        # Every part of this process and its children shall mean the same folder.
+        os.environ["BEDPLATE_DATA_DIR"] = os.path.abspath(os.path.expanduser(parsed.data_dir))
     try:
         return int(parsed.run(parsed) or EXIT_DONE)
     except KeyboardInterrupt:

@@ -32,4 +32,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
         table.add_row(*(Text(str(cell)) for cell in row))
     # A pipe has no width; cutting or folding cells there would lose data.
     width = None if sys.stdout.isatty() else 10_000
-    Console(width=width, highlight=False, markup=False).print(table)
+    console = Console(width=width, highlight=False, markup=False)
+    with console.capture() as captured:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines()))

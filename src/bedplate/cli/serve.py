@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,8 +81,15 @@ def run(arguments: argparse.Namespace) -> int:
     config = configuration.section(ServingConfig)
     address = Address(config.host, config.port, Path(arguments.uds) if arguments.uds else None)
     listener = address.bind()
-    access, shown = access_of(arguments.internal_key_file, data)
-    engine = Engine(arguments.model, config.options(), name=arguments.served_model_name)
+    with contextlib.ExitStack() as undo:
+        undo.callback(listener.close)
+        if arguments.internal_key_file is None:
+            keyfile.check(data)  # before the model is loaded, which takes time
+        engine = Engine(arguments.model, config.options(), name=arguments.served_model_name)
+        undo.callback(engine.close)
+        # A key that is made now will be seen: nothing that fails comes after it.
+        access, shown = access_of(arguments.internal_key_file, data)
+        undo.pop_all()
     print(describe(engine), flush=True)
     if shown is not None:
         print(f"API key, shown once: {shown}", flush=True)

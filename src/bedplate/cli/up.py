@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from bedplate.cli.flags import common_flags
-from bedplate.core.errors import EXIT_DONE
+from bedplate.core.errors import EXIT_DONE, EXIT_FAILED
 
 if TYPE_CHECKING:
+    from bedplate.core.config import Configuration
     from bedplate.orchestrator.api import Platform, Reply
 
 PROMPT = "Name three seas."
@@ -25,14 +28,15 @@ def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "up",
         parents=[common_flags()],
         help="start the platform on this machine",
-        description="Find the hardware, start engine and gateway, and ask the model one question.",
+        description="Find the hardware, start engine and gateway, and ask the model one question. "
+        "The platform stays in the background; with --foreground this command stays with it.",
     )
     verb.add_argument("model", nargs="?", help="a name, a .gguf file or a safetensors folder")
     mode = verb.add_mutually_exclusive_group()
     mode.add_argument("--foreground", action="store_true", help="stay until Ctrl-C, then stop it")
     mode.add_argument("--demo", action="store_true", help="answer the question, stop, and exit")
     verb.add_argument("--host", help="address of the gateway (127.0.0.1)")
-    verb.add_argument("--port", type=int, help="port of the gateway (8000)")
+    verb.add_argument("--port", type=int, help="port of the gateway (8000; 0: any free one)")
     verb.add_argument("--prompt", default=PROMPT, help=f"the question ({PROMPT})")
     add_engine_flags(verb)
     verb.set_defaults(run=run)
@@ -40,53 +44,114 @@ def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Start, ask, show; then return, stay or stop."""
-    from bedplate.cli.hardware import describe_hardware
-    from bedplate.core.config import load
-    from bedplate.core.paths import data_dir
-    from bedplate.orchestrator.api import GatewayConfig, OrchestratorConfig, Platform
+    from bedplate.cli.terminal import own_terminal
 
-    stays = arguments.foreground or arguments.demo
-    configuration = load(
-        {"gateway": GatewayConfig, "orchestrator": OrchestratorConfig},
-        flags={
-            "gateway": {"host": arguments.host, "port": arguments.port},
-            "orchestrator": {"model": arguments.model},
-        },
-        file=arguments.config,
-        data_dir=data_dir(arguments.data_dir),
-    )
-    gateway = configuration.section(GatewayConfig)
-    orchestrator = configuration.section(OrchestratorConfig)
-    note(arguments, describe_hardware())
-    plate = Platform.up(
-        orchestrator.model,
-        data_dir=arguments.data_dir,
-        host=gateway.host,
-        port=gateway.port,
-        engine_flags=engine_flags(arguments),
-        hang_after_s=orchestrator.hang_after_s,
-        parent=os.getpid() if stays else None,
-        on_note=lambda text: note(arguments, text),
-    )
+    if not (arguments.foreground or arguments.demo):
+        return start_and_greet(arguments, stays=False)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with own_terminal():
+        return start_and_greet(arguments, stays=True)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def start_and_greet(arguments: argparse.Namespace, *, stays: bool) -> int:
+    """The whole verb; with `stays` the platform ends when this process does."""
+    plate = started(arguments, parent=os.getpid() if stays else None)
     if not plate.started_here:
         show_running(arguments, plate)
+        if arguments.demo:
+            greet(arguments, plate)
         return EXIT_DONE
     try:
         greet(arguments, plate)
         if arguments.foreground:
             note(arguments, "running; Ctrl-C stops it")
-            plate.wait()
+            if not plate.wait():
+                note(arguments, "the platform ended by itself; see `bedplate status`")
+                return EXIT_FAILED
+        elif not stays and not arguments.json:
+            print("it runs in the background; `bedplate status` shows it, `bedplate down` stops it")
     except KeyboardInterrupt:
-        note(arguments, "stopping")
+        note(arguments, "\nstopping; streams that are open may end, Ctrl-C again cuts them")
     finally:
         if stays:
-            plate.down()
+            stop(plate)
     return EXIT_DONE
 
 
+def stop(plate: Platform) -> None:
+    """Stop the platform; a second Ctrl-C makes it hurry, a third changes nothing."""
+    try:
+        plate.down()
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        plate.down()  # a second request to stop cuts what is still open
+
+
+def started(arguments: argparse.Namespace, parent: int | None) -> Platform:
+    """The platform: started now, with what was found on the way, or found running."""
+    from bedplate.cli.hardware import describe_hardware
+    from bedplate.cli.progress import waiting
+    from bedplate.orchestrator.api import GatewayConfig, OrchestratorConfig, Platform
+    from bedplate.serving.api import ServingConfig
+
+    configuration = configured(arguments)
+    gateway = configuration.section(GatewayConfig)
+    orchestrator = configuration.section(OrchestratorConfig)
+    if Platform.runs(arguments.data_dir):
+        return Platform.up(arguments.model, data_dir=arguments.data_dir)
+    for line in describe_hardware(configuration.section(ServingConfig).device):
+        note(arguments, line)
+    begun = time.monotonic()
+    with waiting(f"starting {orchestrator.model}", out(arguments)) as show:
+        plate = Platform.up(
+            orchestrator.model,
+            data_dir=arguments.data_dir,
+            host=gateway.host,
+            port=gateway.port,
+            engine_flags=engine_flags(arguments),
+            hang_after_s=orchestrator.hang_after_s,
+            parent=parent,
+            on_note=show,
+        )
+    if plate.started_here:
+        seconds = time.monotonic() - begun
+        note(arguments, f"{plate.model} answers at {plate.base_url} after {seconds:.1f} s")
+    return plate
+
+
+def configured(arguments: argparse.Namespace) -> Configuration:
+    """The sections that starting needs, flags included."""
+    from bedplate.cli.serve import engine_values
+    from bedplate.core.config import load
+    from bedplate.core.paths import data_dir
+    from bedplate.orchestrator.api import GatewayConfig, OrchestratorConfig
+    from bedplate.serving.api import ServingConfig
+
+    engine = {k: v for k, v in engine_values(arguments).items() if k not in ("host", "port")}
+    return load(
+        {"gateway": GatewayConfig, "orchestrator": OrchestratorConfig, "serving": ServingConfig},
+        flags={
+            "gateway": {"host": arguments.host, "port": arguments.port},
+            "orchestrator": {"model": arguments.model},
+            "serving": engine,
+        },
+        file=arguments.config,
+        data_dir=data_dir(arguments.data_dir),
+    )
+
+
+def out(arguments: argparse.Namespace) -> Any:
+    """Where lines for people go; with --json stdout is for machines."""
+    return sys.stderr if arguments.json else sys.stdout
+
+
 def note(arguments: argparse.Namespace, text: str) -> None:
-    """A line for people; with --json stdout is for machines."""
-    print(text, file=sys.stderr if arguments.json else sys.stdout, flush=True)
+    """A line for people."""
+    print(text, file=out(arguments), flush=True)
 
 
 def engine_flags(arguments: argparse.Namespace) -> list[str]:
@@ -103,18 +168,18 @@ def engine_flags(arguments: argparse.Namespace) -> list[str]:
         if isinstance(value, bool):
             given.append(flag if value else flag.replace("--", "--no-", 1))
         else:
-            given += [flag, str(value)]
+            given.append(f"{flag}={value}")
     return given
 
 
 def show_running(arguments: argparse.Namespace, plate: Platform) -> None:
     """The platform runs already: say where."""
-    if arguments.json:
+    if arguments.json and not arguments.demo:
         from bedplate.cli.output import print_json
 
         print_json({"url": plate.base_url, "model": plate.model, "started": False})
         return
-    print(f"already running: {plate.model} at {plate.base_url}")
+    note(arguments, f"already running: {plate.model} at {plate.base_url}")
 
 
 def greet(arguments: argparse.Namespace, plate: Platform) -> None:
@@ -160,7 +225,7 @@ def report(plate: Platform, reply: Reply) -> dict[str, object]:
     return {
         "url": plate.base_url,
         "model": plate.model,
-        "started": True,
+        "started": plate.started_here,
         "api_key": plate.key,
         "answer": reply.text,
         "prompt_tokens": reply.prompt_tokens,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from bedplate.orchestrator.child import Patience
     from bedplate.orchestrator.client import Reply, ask
     from bedplate.orchestrator.config import GatewayConfig, OrchestratorConfig
+    from bedplate.orchestrator.doctor.examine import examine
+    from bedplate.orchestrator.doctor.finding import Finding, Verdict
     from bedplate.orchestrator.errors import (
         AlreadyRunning,
         GatewayError,
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
         StopFailed,
     )
     from bedplate.orchestrator.gateway.process import run_gateway
+    from bedplate.orchestrator.load import EngineLoad
     from bedplate.orchestrator.platform import Platform
     from bedplate.orchestrator.supervisor import Plan, run_supervisor
 
 __all__ = [
     "AlreadyRunning",
+    "EngineLoad",
+    "Finding",
     "GatewayConfig",
     "GatewayError",
     "NotRunning",
@@ -38,7 +43,9 @@ __all__ = [
     "Reply",
     "StartFailed",
     "StopFailed",
+    "Verdict",
     "ask",
+    "examine",
     "run_gateway",
     "run_supervisor",
 ]
@@ -47,6 +54,8 @@ _MODULES = {
     "child": ("Patience",),
     "client": ("Reply", "ask"),
     "config": ("GatewayConfig", "OrchestratorConfig"),
+    "doctor.examine": ("examine",),
+    "doctor.finding": ("Finding", "Verdict"),
     "errors": (
         "AlreadyRunning",
         "GatewayError",
@@ -56,6 +65,7 @@ _MODULES = {
         "StopFailed",
     ),
     "gateway.process": ("run_gateway",),
+    "load": ("EngineLoad",),
     "platform": ("Platform",),
     "supervisor": ("Plan", "run_supervisor"),
 }

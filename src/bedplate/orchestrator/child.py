@@ -13,7 +13,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 # People wait for one that served before, so it never pauses for long.
 PAUSES_ONCE_WELL_S = (0.0, 0.5, 1.0)
 _LAST_WORDS_BYTES = 4096
+_STOP_POLL_S = 0.05
 
 log = get_logger("orchestrator")
 
@@ -173,11 +174,13 @@ class Child:
         if self._process is not None:
             self._process.terminate()
 
-    def wait(self) -> None:
-        """Wait for the end, then kill what is left."""
+    def wait(self, hurry: Callable[[], bool] = lambda: False) -> None:
+        """Wait for the end, until the deadline or `hurry()`, then kill what is left."""
         if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(self.patience.stop_deadline_s)
+            until = self._now() + self.patience.stop_deadline_s
+            while self._process.poll() is None and self._now() < until and not hurry():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_STOP_POLL_S)
             self._end_group()
             self._process.wait()
             self._process = None

@@ -27,6 +27,7 @@ START_DEADLINE_S = 300.0
 LOG_FILE = "supervisor.log"
 _POLL_S = 0.05
 _GIVE_UP_AFTER_RESTARTS = 2
+_BELIEVED: dict[int, type[StartFailed]] = {EXIT_USAGE: StartRefused, EXIT_ENVIRONMENT: StartLacks}
 # How a verb ends its errors: see `cli.main`.
 _SENTENCE = re.compile(r"^bedplate (?:serve|gateway|supervise): (.*)$", re.MULTILINE)
 
@@ -95,7 +96,7 @@ def wait_ready(
                     raise StartFailed("the platform was stopped while it was starting")
                 elif ended is not None:
                     words = (run_dir(data) / LOG_FILE).read_text("utf-8", "replace")
-                    raise StartFailed(sentence(words) or "the supervisor ended at once")
+                    raise failure(sentence(words) or "the supervisor ended at once", ended)
                 time.sleep(_POLL_S)
         raise StartFailed(
             f"the platform was not ready within {deadline_s:g} s", remedy=_see_logs(data)
@@ -124,12 +125,15 @@ def _check(data: Path, children: Sequence[dict[str, Any]]) -> None:
             continue
         told = sentence(child["last_words"])
         text = f"the {child['name']} does not start: {told or child['last_end']}"
-        if child["exit_code"] == EXIT_USAGE:
-            raise StartRefused(text)
-        if child["exit_code"] == EXIT_ENVIRONMENT:
-            raise StartLacks(text)
+        if child["exit_code"] in _BELIEVED:
+            raise failure(text, child["exit_code"])
         if child["restarts"] > _GIVE_UP_AFTER_RESTARTS:
             raise StartFailed(text, remedy=_see_logs(data))
+
+
+def failure(text: str, exit_code: int) -> StartFailed:
+    """The error that gives a part's own exit code on."""
+    return _BELIEVED.get(exit_code, StartFailed)(text)
 
 
 def _trouble(children: Sequence[dict[str, Any]]) -> str:

@@ -15,17 +15,19 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bedplate.core import keyfile
-from bedplate.core.errors import UsageError
+from bedplate.core.errors import EXIT_DONE, UsageError
 from bedplate.core.paths import data_dir as default_data_dir
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
-from bedplate.orchestrator.errors import StopFailed
+from bedplate.orchestrator.errors import AlreadyRunning, StopFailed
 from bedplate.orchestrator.launch import Launch, Note, wait_ready
+from bedplate.orchestrator.load import read_load
+from bedplate.orchestrator.supervisor import STATUS_SCHEMA, served_name
 from bedplate.serving.api import DEFAULT_MODEL, PACKAGED, Address, find_model
 
 STOP_DEADLINE_S = 60.0
@@ -57,7 +59,7 @@ class Platform:
     @classmethod
     def up(
         cls,
-        model: str = DEFAULT_MODEL,
+        model: str | None = None,
         *,
         data_dir: str | Path | None = None,
         host: str = "127.0.0.1",
@@ -69,15 +71,18 @@ class Platform:
     ) -> Platform:
         """Start the platform, or find the one that runs on this data directory.
 
-        With `parent` the platform ends when that process does; port 0 takes a free
-        one. Raises what `find_model` does for a bad model, `EnvironmentLacks` for a
-        port in use or a folder that cannot be written, and `StartFailed` or one of its
-        kinds with the last words of the part that did not come up.
+        Without `model` whatever runs is found, else the default one is started. With
+        `parent` the platform ends when that process does; port 0 takes a free one. Raises
+        what `find_model` does for a bad model, `AlreadyRunning` when another model is
+        served, `EnvironmentLacks` for a port in use or a folder that cannot be written,
+        and `StartFailed` or one of its kinds with the last words of the part that did
+        not come up.
         """
         data = default_data_dir(str(data_dir) if data_dir else None)
         running = record.read(data)
         if running is not None:
-            return cls(data, running.url, running.model, None, started_here=False)
+            return cls._found(data, running, model)
+        model = model or DEFAULT_MODEL
         find_model(model)
         if model not in PACKAGED:
             model = os.path.abspath(os.path.expanduser(model))
@@ -94,8 +99,18 @@ class Platform:
             if key is not None:  # nobody has seen it, so nobody could ever use it
                 keyfile.forget(data)
             raise
-        mine = found.pid == process.pid
-        return cls(data, found.url, found.model, key, mine, process if mine else None)
+        if found.pid != process.pid:  # another start was faster; the key is in force all the same
+            return replace(cls._found(data, found, model), key=key)
+        return cls(data, found.url, found.model, key, True, process)
+
+    @classmethod
+    def _found(cls, data: Path, running: record.Record, model: str | None) -> Platform:
+        if model is not None and running.model != served_name(model):
+            raise AlreadyRunning(
+                f"{running.model} runs already at {running.url}, not {served_name(model)}",
+                remedy="stop it with `bedplate down` first, or give another --data-dir and --port",
+            )
+        return cls(data, running.url, running.model, None, started_here=False)
 
     @classmethod
     def find(cls, data_dir: str | Path | None = None) -> Platform:
@@ -106,9 +121,30 @@ class Platform:
             raise record.not_running(data)
         return cls(data, running.url, running.model, None, started_here=False)
 
+    @staticmethod
+    def runs(data_dir: str | Path | None = None) -> bool:
+        """Whether a platform runs on this data directory, ready or not."""
+        return record.read(default_data_dir(str(data_dir) if data_dir else None)) is not None
+
     def status(self) -> dict[str, Any]:
-        """State of every part, from the supervisor's file; parts may be missing at the start."""
-        return {"url": self.url, "model": self.model, "children": record.children(self.data)}
+        """State of every part and what the engine is doing; parts may be missing at the start.
+
+        `engine` is an `EngineLoad`, or None with `engine_reason`.
+        """
+        running = record.read(self.data)
+        children = [
+            {**c, "memory_bytes": _resident_bytes(c["pid"])} for c in record.children(self.data)
+        ]
+        load = read_load(self.url, self.internal_key) if running else None
+        return {
+            "schema": STATUS_SCHEMA,
+            "url": self.url,
+            "model": self.model,
+            "started_ns": running.started_ns if running else None,
+            "children": children,
+            "engine": load,
+            "engine_reason": None if load else "it gives no metrics now",
+        }
 
     def down(self) -> None:
         """Stop the platform and wait until it is gone. Fine when it already is."""
@@ -130,15 +166,15 @@ class Platform:
                 f"the platform, process {running.pid}, did not stop within {STOP_DEADLINE_S:g} s"
             )
 
-    def wait(self) -> None:
-        """Wait until the platform ends."""
+    def wait(self) -> bool:
+        """Wait until the platform ends; whether it was asked to, as far as is known here."""
         while record.read(self.data) is not None:
             time.sleep(_POLL_S)
-        self._collect()
+        return self._collect() == EXIT_DONE
 
-    def _collect(self) -> None:
-        if self._process is not None:
-            self._process.wait(STOP_DEADLINE_S)  # so that no zombie stays
+    def _collect(self) -> int:
+        """The supervisor's exit code; collected, so that no zombie stays."""
+        return self._process.wait(STOP_DEADLINE_S) if self._process else EXIT_DONE
 
     def __enter__(self) -> Platform:
         return self
@@ -146,6 +182,18 @@ class Platform:
     def __exit__(self, *error: object) -> None:
         if self.started_here:
             self.down()
+
+
+def _resident_bytes(pid: int | None) -> int | None:
+    """Resident memory of a process, shared pages included; None when it is gone.
+
+    Source: proc(5), field 2 of /proc/<pid>/statm, in pages.
+    """
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _check_socket_path(data: Path) -> None:

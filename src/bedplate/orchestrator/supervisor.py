@@ -50,8 +50,8 @@ class Plan:
 
     @property
     def served_name(self) -> str:
-        """The model's name in the API: the file's or folder's, without what leads there."""
-        return Path(self.model).name.removesuffix(".gguf")
+        """The model's name in the API."""
+        return served_name(self.model)
 
     @property
     def url(self) -> str:
@@ -64,6 +64,11 @@ class Plan:
     def reachable_host(self) -> str:
         """The host, or loopback when it stands for every address."""
         return _ANY_ADDRESS.get(self.host, self.host)
+
+
+def served_name(model: str) -> str:
+    """A model's name in the API: the file's or folder's, without what leads there."""
+    return Path(model).name.removesuffix(".gguf")
 
 
 def commands(plan: Plan) -> list[Command]:
@@ -84,7 +89,7 @@ def commands(plan: Plan) -> list[Command]:
 
 
 def run_supervisor(plan: Plan) -> int:
-    """Run until SIGTERM or SIGINT; the exit code.
+    """Run until SIGTERM, SIGINT or SIGHUP; the exit code. A second one cuts what is open.
 
     Raises `AlreadyRunning` when another platform holds this data directory.
     """
@@ -133,7 +138,7 @@ def _supervise(plan: Plan) -> int:
         # end those that take too long with an error event.
         for child in children:
             child.ask_to_stop()
-            child.wait()
+            child.wait(hurry=lambda: len(stopping) > 1)
     return EXIT_DONE
 
 

@@ -1,0 +1,1 @@
+"""The doctor: what this machine has, what is wrong, what to do."""

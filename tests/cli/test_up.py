@@ -1,0 +1,220 @@
+"""`up`, `status`, `chat` and `down` as a person uses them, and Ctrl-C on a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import bedplate
+from tests.orchestrator.conftest import MESSAGES, SMALL, client, processes_of, until
+
+from bedplate.orchestrator.api import Platform
+
+UP = [sys.executable, "-m", "bedplate.cli", "up"]
+
+
+def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
+    """Each command says what it did on stdout, nothing on stderr, and exits 0."""
+    place = ("--data-dir", tmp_path)
+
+    def run(*arguments: object) -> str:
+        done = bedplate(*arguments, *place)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout
+
+    up = run("up", tiny_file, "--port", 0, *SMALL)
+    assert "uses cpu:0: " in up
+    assert "starting " in up
+    assert "> Name three seas." in up
+    assert re.search(r"first token after \d+ ms, \d+ tokens at \d+ tokens/s", up)
+    key = re.findall(r"API key, shown once: (bp-\S+)", up)[0]
+    assert up.count(key) == 2  # and in the example that works as it stands
+    assert "`bedplate down` stops it" in up
+
+    again = run("up")
+    assert re.fullmatch(r"already running: tiny at http://127.0.0.1:\d+/v1\n", again)
+    demo = run("up", "--demo")
+    assert demo.startswith("already running: tiny at ")
+    assert "first token after" in demo
+    assert "$BEDPLATE_API_KEY" in demo
+
+    status = run("status")
+    assert re.search(r"engine +ready .*\n +gateway +ready", status)
+    assert re.search(r"requests +0 running, 0 waiting, 2 done", status)
+    assert re.search(r"progress +last step .* ago", status)
+    report = json.loads(run("status", "--json"))
+    assert [child["state"] for child in report["children"]] == ["ready", "ready"]
+    assert report["engine"]["tokens_written"] > 0
+    assert all(child["memory_bytes"] > 1 << 20 for child in report["children"])
+
+    assert run("chat", "Hi", "--max-tokens", 4).strip()
+    told = json.loads(run("chat", "Hi", "--max-tokens", 4, "--seed", 3, "--json"))
+    assert told == json.loads(run("chat", "Hi", "--max-tokens", 4, "--seed", 3, "--json")) | {
+        name: told[name] for name in ("time_to_first_token_ns", "elapsed_ns")
+    }
+    assert re.fullmatch(r"stopped tiny at http://127.0.0.1:\d+/v1\n", run("down"))
+    assert run("down").startswith("no platform runs on")
+    assert processes_of(tmp_path) == []
+
+
+def test_demo_answers_stops_and_tells_machines_in_json(tiny_file: Path, tmp_path: Path) -> None:
+    """stdout is one JSON document; what is for people goes to stderr; nothing runs afterwards."""
+    done = bedplate(
+        "up", tiny_file, "--demo", "--json", "--port", 0, "--data-dir", tmp_path,
+        "--prompt", "he", *SMALL,
+    )  # fmt: skip
+    assert done.returncode == 0
+    report = json.loads(done.stdout)
+    assert report["model"] == "tiny"
+    assert report["started"] is True
+    assert report["api_key"].startswith("bp-")
+    assert report["completion_tokens"] > 0
+    assert report["time_to_first_token_ns"] > 0
+    assert "uses cpu:0" in done.stderr
+    assert processes_of(tmp_path) == []
+
+
+def test_sigterm_stops_a_foreground_platform_cleanly(tiny_file: Path, tmp_path: Path) -> None:
+    """As a service manager does it: exit code 0, nothing left."""
+    command = [*UP, str(tiny_file), "--foreground", "--port", "0", "--data-dir", str(tmp_path)]
+    with subprocess.Popen([*command, *SMALL], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "Ctrl-C stops it" in line:
+                process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert processes_of(tmp_path) == []
+
+
+def test_a_foreground_platform_that_is_killed_is_a_failure(tiny_file: Path, tmp_path: Path) -> None:
+    """The supervisor is gone without being asked: exit code 1 and a sentence."""
+    command = [*UP, str(tiny_file), "--foreground", "--port", "0", "--data-dir", str(tmp_path)]
+    with subprocess.Popen([*command, *SMALL], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "Ctrl-C stops it" in line:
+                supervisor = int(json.loads((tmp_path / "run/platform.json").read_text())["pid"])
+                os.kill(supervisor, signal.SIGKILL)
+        assert process.wait() == 1
+    assert "ended by itself" in lines[-1]
+    until(lambda: processes_of(tmp_path) == [], "every process is gone")
+
+
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            os.execvp(command[0], command)
+        self.text = ""
+
+    def expect(self, pattern: str) -> None:
+        """Read until `pattern` is seen."""
+        give_up = time.monotonic() + 50
+        while not re.search(pattern, self.text):
+            assert time.monotonic() < give_up, self.text
+            assert self._read(), self.text
+
+    def type(self, text: str) -> None:
+        """Type on the keyboard."""
+        os.write(self.descriptor, text.encode())
+
+    def end(self) -> int:
+        """Read to the end; the exit code, negative for a signal."""
+        while self._read():
+            pass
+        os.close(self.descriptor)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def _read(self) -> bool:
+        select.select([self.descriptor], [], [], 5)
+        try:
+            data = os.read(self.descriptor, 65536)
+        except OSError:  # the last process that held the terminal is gone
+            return False
+        self.text += data.decode(errors="replace")
+        return bool(data)
+
+
+@pytest.fixture
+def foreground(tiny_file: Path, tmp_path: Path) -> Callable[[bool], Terminal]:
+    """Starts `up --foreground` on a terminal, by `make` or not."""
+    command = [*UP, str(tiny_file), "--foreground", "--port", "0", "--data-dir", str(tmp_path)]
+
+    def start(by_make: bool) -> Terminal:
+        if not by_make:
+            return Terminal([*command, *SMALL])
+        makefile = tmp_path / "Makefile"
+        makefile.write_text(f"up:\n\t@exec {shlex.join([*command, *SMALL])}\n")
+        return Terminal(["make", "-f", str(makefile), "up"])
+
+    return start
+
+
+@pytest.mark.parametrize("by_make", [False, True])
+def test_ctrl_c_stops_it_with_one_line(
+    foreground: Callable[[bool], Terminal], tmp_path: Path, by_make: bool
+) -> None:
+    """Exit code 0 also of `make`, which would otherwise fail with the interrupt."""
+    terminal = foreground(by_make)
+    terminal.expect("Ctrl-C stops it")
+    terminal.type("\x03")
+    assert terminal.end() == 0, terminal.text
+    after = terminal.text.partition("Ctrl-C stops it")[2].replace("^C", "").split("\r\n")
+    assert [line for line in after if line] == [
+        "stopping; streams that are open may end, Ctrl-C again cuts them"
+    ]
+    assert processes_of(tmp_path) == []
+
+
+def test_ctrl_c_while_starting_leaves_nothing(
+    foreground: Callable[[bool], Terminal], tmp_path: Path
+) -> None:
+    """Before it answers: no process, no key that nobody saw, exit code 0."""
+    terminal = foreground(False)
+    terminal.expect("starting")
+    terminal.type("\x03")
+    assert terminal.end() == 0, terminal.text
+    assert "Traceback" not in terminal.text
+    assert processes_of(tmp_path) == []
+    assert not (tmp_path / "keys.json").exists()
+
+
+def test_a_second_ctrl_c_cuts_what_is_open(
+    foreground: Callable[[bool], Terminal], tmp_path: Path
+) -> None:
+    """A stream that would go on is ended with an error event at once."""
+    terminal = foreground(False)
+    terminal.expect("Ctrl-C stops it")
+    plate = Platform.find(tmp_path)
+    import openai
+
+    with client(plate, plate.internal_key) as api:
+        stream = api.chat.completions.create(
+            model="tiny", messages=MESSAGES, stream=True, extra_body={"ignore_eos": True}
+        )
+        pieces = iter(stream)
+        next(pieces)
+        (engine,) = [c["pid"] for c in plate.status()["children"] if c["name"] == "engine"]
+        os.kill(engine, signal.SIGSTOP)  # so that it cannot end in time
+        terminal.type("\x03")
+        terminal.expect("Ctrl-C again")
+        terminal.type("\x03")
+        with pytest.raises(openai.APIError, match="engine ended"):
+            list(pieces)
+    assert terminal.end() == 0, terminal.text
+    assert processes_of(tmp_path) == []
