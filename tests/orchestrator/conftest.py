@@ -39,9 +39,9 @@ def tiny_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return write_gguf(tmp_path_factory.mktemp("models") / "tiny.gguf", kind="Q8_0")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def plate(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A platform that the tests of one module share; it stays as it is."""
+    """A platform that tests share; it stays as it is."""
     data = tmp_path_factory.mktemp("plate")
     with Platform.up(str(tiny_file), data_dir=data, port=0, engine_flags=SMALL) as found:
         yield found

@@ -173,6 +173,19 @@ def test_a_child_that_ignores_sigterm_is_killed_after_the_stop_deadline(rig: Rig
     assert (child.state, child.pid) == ("stopped", None)
 
 
+def test_a_child_that_is_waited_for_in_a_hurry_still_has_a_moment(rig: Rig) -> None:
+    """One that ends when asked is not killed; one that does not is, long before its deadline."""
+    patient = Patience(0.0, 0.0, stop_deadline_s=600)
+    for mode, code in (("ready", -signal.SIGTERM), ("stubborn", -signal.SIGKILL)):
+        child = rig.child(mode, patient)
+        rig.until_ready(child)
+        process = child._process
+        child.ask_to_stop()
+        child.wait(hurry=lambda: True)
+        assert process is not None
+        assert process.returncode == code
+
+
 def test_the_log_of_the_life_before_is_kept(rig: Rig) -> None:
     """What a dead child said can be read while the next one runs."""
     child = rig.child("exit-1")

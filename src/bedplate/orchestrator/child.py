@@ -13,6 +13,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 PAUSES_ONCE_WELL_S = (0.0, 0.5, 1.0)
 _LAST_WORDS_BYTES = 4096
 _STOP_POLL_S = 0.05
+_HURRY_S = 1.0
 
 log = get_logger("orchestrator")
 
@@ -175,10 +177,15 @@ class Child:
             self._process.terminate()
 
     def wait(self, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Wait for the end, until the deadline or `hurry()`, then kill what is left."""
+        """Wait for the end until the stop deadline, then kill what is left.
+
+        `hurry()` leaves it `_HURRY_S`, enough to end what is open with an error.
+        """
         if self._process is not None:
-            until = self._now() + self.patience.stop_deadline_s
-            while self._process.poll() is None and self._now() < until and not hurry():
+            begun, deadline = time.monotonic(), self.patience.stop_deadline_s
+            while self._process.poll() is None and time.monotonic() - begun < deadline:
+                if hurry():
+                    begun, deadline, hurry = time.monotonic(), _HURRY_S, lambda: False
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(_STOP_POLL_S)
             self._end_group()
