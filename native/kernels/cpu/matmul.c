@@ -121,7 +121,7 @@ BP_INLINE void tile_pairs(const parameters *p, const char *a, int64_t stride, co
         for (int v = 0; v < panels; v++)
             weight[v] = (__m512bh)_mm512_loadu_si512(w + v * panel_elements + k * BP_PANEL);
         for (int r = 0; r < rows; r++) {
-            const int *pair = (const int *)(const void *)(BP_ROW(base, stride, r) + k * 2);
+            const bp_word *pair = (const bp_word *)(const void *)(BP_ROW(base, stride, r) + k * 2);
             __m512bh value = (__m512bh)_mm512_set1_epi32(*pair);
             for (int v = 0; v < panels; v++)
                 acc[r][v] = _mm512_dpbf16_ps(acc[r][v], value, weight[v]);

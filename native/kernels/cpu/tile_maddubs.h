@@ -14,7 +14,7 @@ BP_INLINE __m256 half_scales(const uint8_t *from) {
 }
 
 /* The eight dot products of 32 codes with one row's codes; `w` is this half's first vector. */
-BP_INLINE __m256i dot_4bit(const __m256i *codes, const int *four) {
+BP_INLINE __m256i dot_4bit(const __m256i *codes, const bp_word *four) {
     __m256i sum = _mm256_setzero_si256();
     /* 8 * 2 * 15 * 127 fits 16 bits. */
     for (int j = 0; j < 8; j++)
@@ -22,7 +22,7 @@ BP_INLINE __m256i dot_4bit(const __m256i *codes, const int *four) {
     return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
 }
 
-BP_INLINE __m256i dot_8bit(const __m256i *codes, const int *four) {
+BP_INLINE __m256i dot_8bit(const __m256i *codes, const bp_word *four) {
     __m256i sum = _mm256_setzero_si256();
     for (int j = 0; j < 8; j++) {
         /* |w| * (x with the sign of w): 2 * 128 * 127 fits 16 bits. */
@@ -72,7 +72,7 @@ BP_INLINE void tile(const bp_int8_product *p, const bp_output *out, int64_t row,
             __m256 minimum = format == BP_Q4_1 ? half_scales(tail + 32) : _mm256_setzero_ps();
             for (int r = 0; r < rows; r++) {
                 const int8_t *x = a + row_bytes * r;
-                const int *four = (const int *)(const void *)(x + b * 32);
+                const bp_word *four = (const bp_word *)(const void *)(x + b * 32);
                 const int32_t *correction = bp_activation_corrections(x, depth) + b;
                 __m256i dot = format == BP_Q8_0 ? dot_8bit(codes, four) : dot_4bit(codes, four);
                 if (format == BP_Q4_0)

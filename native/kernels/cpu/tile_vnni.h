@@ -41,7 +41,7 @@ BP_INLINE void add_block(const uint8_t *w, int64_t panel_bytes, uint32_t format,
     }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++) {
-        const int *four = (const int *)(const void *)(x[r] + b * 32);
+        const bp_word *four = (const bp_word *)(const void *)(x[r] + b * 32);
         __m512i dot[PANELS];
         dot[0] = _mm512_setzero_si512();
         if (format != BP_Q4_1)

@@ -30,6 +30,9 @@
 #define BP_ISA "avx2"
 #endif
 
+/* Four bytes of anything, at any address. */
+typedef int32_t bp_word __attribute__((may_alias, aligned(1)));
+
 #define BP_INLINE static inline __attribute__((always_inline))
 
 #if BP_AVX512
