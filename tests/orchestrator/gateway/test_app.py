@@ -17,6 +17,7 @@ import openai
 import psutil
 import pytest
 import uvicorn
+from starlette.applications import Starlette
 from tests.orchestrator.conftest import MESSAGES, SMALL, client, part, store_keys, until
 
 from bedplate.core import keys
@@ -25,7 +26,7 @@ from bedplate.orchestrator import record
 from bedplate.orchestrator.api import Platform
 from bedplate.orchestrator.gateway.app import Gateway
 from bedplate.orchestrator.gateway.relay import Upstream
-from bedplate.serving.api import Access, Address
+from bedplate.serving.api import Access, Address, Application
 
 KEY = keys.make()
 INTERNAL = "internal-secret"
@@ -108,6 +109,16 @@ def test_every_route_needs_a_key_but_the_reviewed_ones(alone: Alone) -> None:
         assert httpx.post(alone.url + path).status_code == 401
         assert alone.ask("POST", path).status_code == 404
     assert alone.ask("POST", "/v1/models").status_code == 405
+
+
+def test_the_gateway_has_the_routes_of_a_bare_server(alone: Alone) -> None:
+    """One API, whether or not something stands in front of the engine."""
+    bare = Application(None, Access(keys.KeyRing({})), str)  # type: ignore[arg-type]
+
+    def routes(built: Starlette) -> set[tuple[str, frozenset[str]]]:
+        return {(r.path, frozenset(r.methods)) for r in built.routes}  # type: ignore[attr-defined]
+
+    assert routes(alone.gateway.build()) == routes(bare.build())
 
 
 def test_a_refusal_says_nothing_of_keys(alone: Alone) -> None:

@@ -22,6 +22,7 @@ from bedplate.serving.api import (
     Address,
     ModelFileError,
     ServingConfig,
+    ServingError,
     find_model,
     open_model,
 )
@@ -29,7 +30,6 @@ from bedplate.serving.api import (
 _ELSEWHERE = "choose another with --data-dir or BEDPLATE_DATA_DIR"
 # Python, libraries and one step's activations: 260 MiB measured with the default model.
 _PROCESS_BYTES = 300 << 20
-_BF16_BYTES = 2
 _SECTIONS = {
     "gateway": GatewayConfig,
     "orchestrator": OrchestratorConfig,
@@ -76,18 +76,22 @@ class Place:
     def needed_bytes(self) -> tuple[int | None, str]:
         """Memory that the configured model needs for one longest request, and its name.
 
-        Quantised weights are kept twice, as in the file and as bf16 for larger batches.
+        The weights once, in the precision they are held in: as in the file unless
+        `dtype` says otherwise.
         """
         configuration = self.load()
         name = configuration.section(OrchestratorConfig).model
+        serving = configuration.section(ServingConfig)
         try:
-            model = open_model(find_model(name))
-        except ModelFileError:
+            path = find_model(name)
+            shape = open_model(path).config
+        except ServingError:
             return None, name
-        shape = model.config
-        longest = configuration.section(ServingConfig).max_model_len or shape.context_length
-        per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * _BF16_BYTES
-        weights = shape.parameters * 3 * _BF16_BYTES // 2
+        longest = serving.max_model_len or shape.context_length
+        element = 4 if serving.dtype == "float32" else 2
+        per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * element
+        wide = serving.dtype in ("float32", "bfloat16")
+        weights = shape.parameters * element if wide else _file_bytes(path)
         return weights + longest * per_token + _PROCESS_BYTES, name
 
     def folder(self) -> Iterator[Finding]:
@@ -166,6 +170,11 @@ class Place:
         return failed(
             "platform", f"no request would be served at {running.url}", "wait, or restart it"
         )
+
+
+def _file_bytes(path: Path) -> int:
+    files = path.glob("*.safetensors") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
 
 
 def _can_write(folder: Path) -> bool:
