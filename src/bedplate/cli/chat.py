@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from bedplate.orchestrator.api import Platform, Reply
 
 
+TEMPERATURE = 0.2  # small models lose the thread at 1, the API's default
+
+
 def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb."""
     verb = verbs.add_parser(
@@ -25,7 +28,9 @@ def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     verb.add_argument("message", nargs="?", help="what to say")
     verb.add_argument("--system", metavar="TEXT", help="a system message to start with")
-    verb.add_argument("--temperature", type=float, help="0 is greedy (1)")
+    verb.add_argument(
+        "--temperature", type=float, default=TEMPERATURE, help=f"0 is greedy ({TEMPERATURE})"
+    )
     verb.add_argument("--max-tokens", type=int, metavar="TOKENS", help="longest answer")
     verb.add_argument("--seed", type=int, help="equal seeds give equal answers")
     verb.set_defaults(run=run)

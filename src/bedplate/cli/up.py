@@ -46,11 +46,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Start, ask, show; then return, stay or stop."""
     from bedplate.cli.terminal import own_terminal
 
-    if not (arguments.foreground or arguments.demo):
-        return start_and_greet(arguments, stays=False)
-    signal.signal(signal.SIGTERM, _interrupt)
-    with own_terminal():
-        return start_and_greet(arguments, stays=True)
+    try:
+        if not (arguments.foreground or arguments.demo):
+            return start_and_greet(arguments, stays=False)
+        signal.signal(signal.SIGTERM, _interrupt)
+        with own_terminal():
+            return start_and_greet(arguments, stays=True)
+    except KeyboardInterrupt:  # before it was ready
+        note(arguments, "\nstopped")
+        return EXIT_DONE
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
@@ -239,6 +243,9 @@ def print_how_to_call(plate: Platform) -> None:
     """An example that works as it stands, and the key when it is new."""
     if plate.key is not None:
         print(f"API key, shown once: {plate.key}")
+    elif "BEDPLATE_API_KEY" not in os.environ:
+        lost = f"if it is lost, remove {plate.data / 'keys.json'} and start again"
+        print(f"API key: the one that the first start showed; {lost}")
     # In the example the key stands only where it was made just now.
     quote, key = ("'", plate.key) if plate.key else ('"', "$BEDPLATE_API_KEY")
     body = f'{{"model": "{plate.model}", "messages": [{{"role": "user", "content": "Hi"}}]}}'

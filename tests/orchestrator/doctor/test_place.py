@@ -167,7 +167,7 @@ def test_a_part_that_is_not_ready_is_a_problem(own_plate: Platform) -> None:
         assert "it was ended by SIGKILL" in found.found or "loading" in found.found
         assert "bedplate status" in found.remedy
         until(lambda: seen(own_plate).exit_code == 0, "the engine is back")
-    assert "restarts, the last since it was ended by SIGKILL" in seen(own_plate).found
+    assert "again 2 times, the last time since it was ended by SIGKILL" in seen(own_plate).found
     assert gateway.is_running()
 
 

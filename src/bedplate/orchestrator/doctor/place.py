@@ -155,8 +155,10 @@ class Place:
                 remedy = f"see `bedplate status` and {self.data}/run/{name}.log"
                 yield failed(name, f"{child['state']}: {child['reason'] or 'loading'}", remedy)
             elif child["restarts"]:
-                text = f"ready, process {child['pid']}, {child['restarts']} restarts"
-                yield ok(name, f"{text}, the last since {child['last_end']}")
+                count = child["restarts"]
+                times = "once" if count == 1 else f"{count} times"
+                text = f"ready, process {child['pid']}, started again {times}"
+                yield ok(name, f"{text}, the last time since {child['last_end']}")
             else:
                 yield ok(name, f"ready, process {child['pid']}")
         yield self._answers(running)
