@@ -85,6 +85,23 @@ def test_demo_answers_stops_and_tells_machines_in_json(tiny_file: Path, tmp_path
     assert processes_of(tmp_path) == []
 
 
+def test_a_question_that_is_refused_costs_only_the_answer(tiny_file: Path, tmp_path: Path) -> None:
+    """Exit code 1 and the server's sentence; the platform runs and its key is shown."""
+    place = ("--data-dir", tmp_path)
+    long = "a" * 20_000
+    done = bedplate("up", tiny_file, "--port", 0, "--prompt", long, *place, *SMALL)
+    try:
+        assert done.returncode == 1
+        assert "the question was not answered: the prompt has" in done.stdout
+        assert "API key, shown once: bp-" in done.stdout
+        assert bedplate("status", *place).returncode == 0
+        again = bedplate("up", "--demo", "--json", "--prompt", long, *place)
+        assert again.returncode == 1
+        assert json.loads(again.stdout)["answer"] is None
+    finally:
+        bedplate("down", *place)
+
+
 def test_sigterm_stops_a_foreground_platform_cleanly(tiny_file: Path, tmp_path: Path) -> None:
     """As a service manager does it: exit code 0, nothing left."""
     command = [*UP, str(tiny_file), "--foreground", "--port", "0", "--data-dir", str(tmp_path)]

@@ -118,6 +118,12 @@ def test_sweeping_spares_a_running_platform(tmp_path: Path) -> None:
     assert list(run_dir(tmp_path).iterdir()) == []
 
 
+def test_the_children_are_those_that_were_published(data: Path) -> None:
+    """As the supervisor wrote them."""
+    (run_dir(data) / record.STATUS_FILE).write_text('{"children": [{"name": "engine"}]}')
+    assert record.children(data) == [{"name": "engine"}]
+
+
 def test_what_is_not_there_says_how_to_start(data: Path) -> None:
     """Without a platform there is no internal key and no child."""
     with pytest.raises(NotRunning, match="bedplate up"):

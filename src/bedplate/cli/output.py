@@ -5,11 +5,22 @@ Logs and errors go to stderr, so stdout can always be piped.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
+
+
+def people(arguments: argparse.Namespace) -> TextIO:
+    """Where lines for people go; with --json stdout is for machines."""
+    return sys.stderr if arguments.json else sys.stdout
+
+
+def note(arguments: argparse.Namespace, text: str) -> None:
+    """A line for people."""
+    print(text, file=people(arguments), flush=True)
 
 
 def print_json(data: Any) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from bedplate.cli.flags import common_flags
+from bedplate.cli.greeting import greet
+from bedplate.cli.output import note, people, print_json
 from bedplate.core.errors import EXIT_DONE, EXIT_FAILED
 
 if TYPE_CHECKING:
     from bedplate.core.config import Configuration
-    from bedplate.orchestrator.api import Platform, Reply
+    from bedplate.orchestrator.api import Platform
 
 PROMPT = "Name three seas."
-MOST_TOKENS = 48
+STOPPING = "stopping; streams that are open may end, Ctrl-C again cuts them"
+IN_BACKGROUND = "it runs in the background; `bedplate status` shows it, `bedplate down` stops it"
 
 
 def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,24 +68,23 @@ def start_and_greet(arguments: argparse.Namespace, *, stays: bool) -> int:
     plate = started(arguments, parent=os.getpid() if stays else None)
     if not plate.started_here:
         show_running(arguments, plate)
-        if arguments.demo:
-            greet(arguments, plate)
-        return EXIT_DONE
+        return greet(arguments, plate) if arguments.demo else EXIT_DONE
     try:
-        greet(arguments, plate)
+        code = greet(arguments, plate)
         if arguments.foreground:
             note(arguments, "running; Ctrl-C stops it")
             if not plate.wait():
                 note(arguments, "the platform ended by itself; see `bedplate status`")
                 return EXIT_FAILED
-        elif not stays and not arguments.json:
-            print("it runs in the background; `bedplate status` shows it, `bedplate down` stops it")
+        elif not stays:
+            note(arguments, IN_BACKGROUND)
+        return code
     except KeyboardInterrupt:
-        note(arguments, "\nstopping; streams that are open may end, Ctrl-C again cuts them")
+        note(arguments, f"\n{STOPPING if stays else IN_BACKGROUND}")
+        return EXIT_DONE
     finally:
         if stays:
             stop(plate)
-    return EXIT_DONE
 
 
 def stop(plate: Platform) -> None:
@@ -110,7 +111,7 @@ def started(arguments: argparse.Namespace, parent: int | None) -> Platform:
     for line in describe_hardware(configuration.section(ServingConfig).device):
         note(arguments, line)
     begun = time.monotonic()
-    with waiting(f"starting {orchestrator.model}", out(arguments)) as show:
+    with waiting(f"starting {orchestrator.model}", people(arguments)) as show:
         plate = Platform.up(
             orchestrator.model,
             data_dir=arguments.data_dir,
@@ -148,16 +149,6 @@ def configured(arguments: argparse.Namespace) -> Configuration:
     )
 
 
-def out(arguments: argparse.Namespace) -> Any:
-    """Where lines for people go; with --json stdout is for machines."""
-    return sys.stderr if arguments.json else sys.stdout
-
-
-def note(arguments: argparse.Namespace, text: str) -> None:
-    """A line for people."""
-    print(text, file=out(arguments), flush=True)
-
-
 def engine_flags(arguments: argparse.Namespace) -> list[str]:
     """The engine's flags that were given, as `bedplate serve` takes them."""
     from bedplate.cli.serve import engine_values
@@ -179,77 +170,6 @@ def engine_flags(arguments: argparse.Namespace) -> list[str]:
 def show_running(arguments: argparse.Namespace, plate: Platform) -> None:
     """The platform runs already: say where."""
     if arguments.json and not arguments.demo:
-        from bedplate.cli.output import print_json
-
         print_json({"url": plate.base_url, "model": plate.model, "started": False})
         return
     note(arguments, f"already running: {plate.model} at {plate.base_url}")
-
-
-def greet(arguments: argparse.Namespace, plate: Platform) -> None:
-    """Ask the model, then show the answer, its times and how to call it."""
-    from bedplate.orchestrator.api import ask
-
-    messages = [{"role": "user", "content": arguments.prompt}]
-    if not arguments.json:
-        print(f"\n> {arguments.prompt}")
-
-    def show(text: str) -> None:
-        if not arguments.json:
-            print(text, end="", flush=True)
-
-    reply = ask(
-        plate.url,
-        plate.internal_key,
-        plate.model,
-        messages,
-        on_text=show,
-        temperature=0,
-        max_tokens=MOST_TOKENS,
-    )
-    if arguments.json:
-        from bedplate.cli.output import print_json
-
-        print_json(report(plate, reply))
-        return
-    print(f"\n\n{speed(reply)}\n")
-    print_how_to_call(plate)
-
-
-def speed(reply: Reply) -> str:
-    """One line on how fast the answer came."""
-    return (
-        f"first token after {reply.time_to_first_token_ns / 1e6:.0f} ms, "
-        f"{reply.completion_tokens} tokens at {reply.tokens_per_second:.0f} tokens/s"
-    )
-
-
-def report(plate: Platform, reply: Reply) -> dict[str, object]:
-    """What `--json` prints."""
-    return {
-        "url": plate.base_url,
-        "model": plate.model,
-        "started": plate.started_here,
-        "api_key": plate.key,
-        "answer": reply.text,
-        "prompt_tokens": reply.prompt_tokens,
-        "completion_tokens": reply.completion_tokens,
-        "time_to_first_token_ns": reply.time_to_first_token_ns,
-        "tokens_per_second": round(reply.tokens_per_second, 3),
-    }
-
-
-def print_how_to_call(plate: Platform) -> None:
-    """An example that works as it stands, and the key when it is new."""
-    if plate.key is not None:
-        print(f"API key, shown once: {plate.key}")
-    elif "BEDPLATE_API_KEY" not in os.environ:
-        lost = f"if it is lost, remove {plate.data / 'keys.json'} and start again"
-        print(f"API key: the one that the first start showed; {lost}")
-    # In the example the key stands only where it was made just now.
-    quote, key = ("'", plate.key) if plate.key else ('"', "$BEDPLATE_API_KEY")
-    body = f'{{"model": "{plate.model}", "messages": [{{"role": "user", "content": "Hi"}}]}}'
-    print(f"call it at {plate.base_url} with any OpenAI client, or:")
-    print(f"  curl {plate.base_url}/chat/completions \\")
-    print(f"    -H {quote}Authorization: Bearer {key}{quote} \\")
-    print(f"    -H 'Content-Type: application/json' -d '{body}'")
