@@ -106,7 +106,7 @@ BOTH = [
     ("{good}", {"BEDPLATE_LOG": "loud"}, 2, "BEDPLATE_LOG is 'loud'; use one of debug"),
     ("{good} --data-dir {file}", {}, 2, "cannot write in the folder {file}.*--data-dir"),
     ("{good} --data-dir {file}/x", {}, 2, "cannot write in the folder {file}/x"),
-    ("{good} --data-dir /sys", {}, 3, "cannot write in the folder /sys.*--data-dir"),
+    ("{good} --data-dir /proc", {}, 3, "cannot write in the folder /proc: .*--data-dir"),
     ("{good} --data-dir /proc/x", {}, 3, "cannot write in the folder /proc/x"),
     ("{good} --data-dir {damaged}", {}, 2, "does not hold API keys.*remove it"),
 ]

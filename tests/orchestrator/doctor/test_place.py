@@ -88,8 +88,8 @@ def test_the_need_grows_with_the_model_and_its_context(
 @pytest.mark.parametrize(
     ("data", "exit_code", "text"),
     [
-        ("/sys", 3, "no permission"),
-        ("/sys/x", 3, "cannot be made"),
+        ("/proc", 3, "no permission"),
+        ("/proc/x", 3, "cannot be made"),
         ("/etc/passwd", 1, "no folder"),
     ],
 )
