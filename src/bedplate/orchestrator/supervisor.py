@@ -123,7 +123,8 @@ def _supervise(plan: Plan) -> int:
     try:
         while not stopping:
             for child in children:
-                child.tick()
+                if not stopping:  # asked to while the one before was looked at
+                    child.tick()
             collect_orphans([child.pid for child in children if child.pid])
             now = [describe(child) for child in children]
             if now != shown:

@@ -123,9 +123,11 @@ class Access:
         """For unknown routes and methods: 401 without a key, so that nothing can be probed."""
         try:
             self.caller(request)
+            response = await http_error(request, error)
         except Unauthorized as refused:
-            return error_response(refused, 401)
-        return await http_error(request, error)
+            response = error_response(refused, 401)
+        response.headers["X-Request-Id"] = TraceContext.start().trace_id
+        return response
 
 
 def bearer(request: HttpRequest) -> str | None:
