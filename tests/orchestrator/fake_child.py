@@ -3,7 +3,8 @@
 MODE says what it does: `ready` answers its health route, `stalled` answers so,
 `ready-then-stalled` changes after two answers, `silent` takes connections and says
 nothing, `exit-N` ends with code N and a sentence, `stubborn` is ready and ignores
-SIGTERM, `family` is ready and has a child of its own that sleeps.
+SIGTERM, `slow` is ready and takes a moment to end with code 7 after it, `family` is
+ready and has a child of its own that sleeps.
 """
 
 from __future__ import annotations
@@ -14,6 +15,13 @@ import socket
 import subprocess
 import sys
 import time
+from typing import NoReturn
+
+
+def end_slowly(number: int, frame: object) -> NoReturn:
+    """Finish what is open, as a drain does."""
+    time.sleep(0.3)
+    sys.exit(7)
 
 
 def main() -> None:
@@ -24,6 +32,8 @@ def main() -> None:
         sys.exit(int(mode.removeprefix("exit-")))
     if mode == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if mode == "slow":
+        signal.signal(signal.SIGTERM, end_slowly)
     if mode == "family":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         print(child.pid, flush=True)

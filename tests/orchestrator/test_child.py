@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sys
@@ -173,10 +174,34 @@ def test_a_child_that_ignores_sigterm_is_killed_after_the_stop_deadline(rig: Rig
     assert (child.state, child.pid) == ("stopped", None)
 
 
+def test_a_child_has_its_stop_deadline_to_end(rig: Rig) -> None:
+    """One that is finishing what is open is not killed meanwhile."""
+    child = rig.child("slow", Patience(0.0, 0.0, stop_deadline_s=600))
+    rig.until_ready(child)
+    process = child._process
+    child.ask_to_stop()
+    child.wait()
+    assert process is not None
+    assert process.returncode == 7
+
+
+def test_a_ready_child_is_asked_now_and_then_only(rig: Rig) -> None:
+    """Between two questions lies `probe_every_s`, however often the supervisor looks."""
+    child = rig.child("ready-then-stalled", Patience(5.0, 0.0, 10.0))
+    rig.until_ready(child)  # the first answer
+    for _ in range(2):  # the second is as good, the third says stalled
+        for _ in range(10):
+            child.tick()
+        assert child.restarts == 0
+        rig.clock.advance(6 * SECOND_NS)
+    child.tick()
+    assert child.last_end == "it reports stalled: no step"
+
+
 def test_a_child_that_is_waited_for_in_a_hurry_still_has_a_moment(rig: Rig) -> None:
     """One that ends when asked is not killed; one that does not is, long before its deadline."""
     patient = Patience(0.0, 0.0, stop_deadline_s=600)
-    for mode, code in (("ready", -signal.SIGTERM), ("stubborn", -signal.SIGKILL)):
+    for mode, code in (("slow", 7), ("stubborn", -signal.SIGKILL)):
         child = rig.child(mode, patient)
         rig.until_ready(child)
         process = child._process
@@ -186,8 +211,39 @@ def test_a_child_that_is_waited_for_in_a_hurry_still_has_a_moment(rig: Rig) -> N
         assert process.returncode == code
 
 
+@pytest.mark.parametrize(
+    ("mode", "told"), [("exit-0", "it exited with 0"), ("exit-3", "it exited with 3")]
+)
+def test_an_end_is_told_by_its_code(rig: Rig, mode: str, told: str) -> None:
+    """A child has no business ending, so 0 is an end like any other."""
+    child = rig.child(mode)
+    rig.until_ended(child)
+    assert child.last_end == told
+
+
 def test_the_log_of_the_life_before_is_kept(rig: Rig) -> None:
     """What a dead child said can be read while the next one runs."""
     child = rig.child("exit-1")
     rig.until_ended(child)
     assert "no good" in (rig.folder / "log.1").read_text()
+
+
+def test_a_log_that_cannot_be_written_costs_the_log_only(rig: Rig) -> None:
+    """A full disk, or a folder that is gone: the process runs all the same."""
+    child = rig.child("ready")
+    gone = dataclasses.replace(child.command, log_file=rig.folder / "gone" / "log")
+    child.command = gone
+    rig.until_ready(child)
+
+
+def test_a_program_that_cannot_be_started_is_tried_again(rig: Rig) -> None:
+    """No memory for a process, or no such file: with pauses, like any other end."""
+    child = rig.child("ready")
+    child.command = dataclasses.replace(child.command, arguments=["/nowhere/python"])
+    child.tick()
+    assert (child.state, child.pid, child.exit_code) == ("restarting", None, None)
+    assert child.last_end == "it could not be started: No such file or directory"
+    child.tick()  # at once the first time
+    assert child.restarts == 2
+    child.tick()
+    assert child.restarts == 2

@@ -52,6 +52,14 @@ def test_the_load_is_read_from_the_metrics() -> None:
     )
 
 
+def test_a_row_that_is_missing_counts_nothing() -> None:
+    """As a counter that was never touched."""
+    registry = Registry()
+    registry.gauge("engine_running", ("engine",)).labels(engine="bedplate").set(0)
+    load = parse(registry.exposition().decode())
+    assert (load.finished, load.failed, load.blocks_total, load.last_step_ns) == (0, 0, 0, None)
+
+
 @pytest.mark.parametrize("text", ["", "hello\n", "# TYPE up gauge\nup 1.0\n"])
 def test_other_texts_are_refused(text: str) -> None:
     """No engine's metrics are not an idle engine."""

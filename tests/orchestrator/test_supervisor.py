@@ -8,7 +8,7 @@ import pytest
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
 from bedplate.orchestrator.errors import AlreadyRunning
-from bedplate.orchestrator.supervisor import Plan, commands, run_supervisor
+from bedplate.orchestrator.supervisor import Plan, commands, publish, run_supervisor
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,11 @@ def test_one_supervisor_a_data_directory(tmp_path: Path) -> None:
         run_supervisor(Plan(tmp_path, "smollm2", "127.0.0.1", 1))
     assert (run_dir(tmp_path) / record.LOCK_FILE).exists()
     record.release(tmp_path, held)
+
+
+def test_a_status_that_cannot_be_written_is_no_fault_of_the_platform(tmp_path: Path) -> None:
+    """A full disk, or a run folder that someone removed: the supervisor goes on."""
+    publish(tmp_path, [])
+    run_dir(tmp_path).mkdir()
+    publish(tmp_path, [{"name": "engine"}])
+    assert record.children(tmp_path) == [{"name": "engine"}]

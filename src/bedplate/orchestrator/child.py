@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from bedplate.core.clock import Clock, RealClock
 from bedplate.core.logging import get_logger
@@ -93,21 +94,33 @@ class Child:
 
     def start(self) -> None:
         """Start the process now; its log begins anew, the one before is kept beside."""
-        file = self.command.log_file
-        with contextlib.suppress(FileNotFoundError):
-            os.replace(file, file.with_name(file.name + ".1"))
-        with file.open("wb") as words:
-            self._process = subprocess.Popen(
-                self.command.arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=words,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
         self._started = self._last_well = self._next_probe = self._now()
         self._well_since = None
+        with self._new_log() as words:
+            try:
+                self._process = subprocess.Popen(
+                    self.command.arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=words,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as cause:
+                self._try_again(None, f"it could not be started: {cause.strerror}")
+                return
         self._enter("starting")
         log.info("child_started", child=self.command.name, pid=self._process.pid)
+
+    def _new_log(self) -> IO[bytes]:
+        """The log file, emptied; a full disk costs the log, not the process."""
+        file = self.command.log_file
+        try:
+            if file.exists():
+                os.replace(file, file.with_name(file.name + ".1"))
+            return file.open("wb")
+        except OSError as cause:
+            log.warning("no_log", message=str(cause), child=self.command.name)
+            return open(os.devnull, "wb")
 
     def tick(self) -> None:
         """Look after the process once."""
@@ -120,10 +133,10 @@ class Child:
         if code is not None:
             self._ended(code, _exit_text(code))
         elif now >= self._next_probe:
+            self._probe()
             patience = self.patience
             pause = patience.probe_every_s if self.was_well else patience.probe_start_every_s
             self._next_probe = now + pause
-            self._probe()
 
     def _probe(self) -> None:
         health = self.command.health.ask(self.patience.probe_timeout_s)
@@ -151,6 +164,9 @@ class Child:
         self._end_group()
         self._process = None
         self.last_words = self._read_words()
+        self._try_again(code, reason)
+
+    def _try_again(self, code: int | None, reason: str) -> None:
         self.exit_code, self.last_end = code, reason
         now = self._now()
         if self._well_since is not None and now - self._well_since > FORGET_AFTER_S:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bedplate.core.errors import EXIT_DONE
+from bedplate.core.errors import EXIT_DONE, UsageError
 from bedplate.core.files import replace
 from bedplate.core.logging import get_logger
 from bedplate.core.parent import adopt_orphans, collect_orphans
@@ -128,9 +128,7 @@ def _supervise(plan: Plan) -> int:
             collect_orphans([child.pid for child in children if child.pid])
             now = [describe(child) for child in children]
             if now != shown:
-                document = json.dumps({"schema": STATUS_SCHEMA, "children": now})
-                status = run_dir(plan.data) / record.STATUS_FILE
-                replace(status, document, mode=0o600, durable=False)
+                publish(plan.data, now)
                 shown = now
             time.sleep(TICK_S)
     finally:
@@ -141,6 +139,15 @@ def _supervise(plan: Plan) -> int:
             child.ask_to_stop()
             child.wait(hurry=lambda: len(stopping) > 1)
     return EXIT_DONE
+
+
+def publish(data: Path, children: list[dict[str, Any]]) -> None:
+    """Write the status file. A full disk costs the file, never the platform."""
+    document = json.dumps({"schema": STATUS_SCHEMA, "children": children})
+    try:
+        replace(run_dir(data) / record.STATUS_FILE, document, mode=0o600, durable=False)
+    except UsageError as error:
+        log.warning("status_not_written", message=error.message)
 
 
 def describe(child: Child) -> dict[str, Any]:
