@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import bedplate
+from tests.cli.terminal import Terminal
 from tests.orchestrator.conftest import MESSAGES, SMALL, client, processes_of, until
 
 from bedplate.orchestrator.api import Platform
@@ -128,43 +126,6 @@ def test_a_foreground_platform_that_is_killed_is_a_failure(tiny_file: Path, tmp_
         assert process.wait() == 1
     assert "ended by itself" in lines[-1]
     until(lambda: processes_of(tmp_path) == [], "every process is gone")
-
-
-class Terminal:
-    """A command on a terminal of its own."""
-
-    def __init__(self, command: list[str]) -> None:
-        self.pid, self.descriptor = pty.fork()
-        if self.pid == 0:
-            os.execvp(command[0], command)
-        self.text = ""
-
-    def expect(self, pattern: str) -> None:
-        """Read until `pattern` is seen."""
-        give_up = time.monotonic() + 50
-        while not re.search(pattern, self.text):
-            assert time.monotonic() < give_up, self.text
-            assert self._read(), self.text
-
-    def type(self, text: str) -> None:
-        """Type on the keyboard."""
-        os.write(self.descriptor, text.encode())
-
-    def end(self) -> int:
-        """Read to the end; the exit code, negative for a signal."""
-        while self._read():
-            pass
-        os.close(self.descriptor)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-    def _read(self) -> bool:
-        select.select([self.descriptor], [], [], 5)
-        try:
-            data = os.read(self.descriptor, 65536)
-        except OSError:  # the last process that held the terminal is gone
-            return False
-        self.text += data.decode(errors="replace")
-        return bool(data)
 
 
 @pytest.fixture
