@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import time
 
 
@@ -15,6 +16,8 @@ class Terminal:
     def __init__(self, command: list[str]) -> None:
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)  # a test run below nohup ignores them
             os.execvp(command[0], command)
         self.text = ""
 
