@@ -69,10 +69,10 @@ def test_debug_shows_the_traceback_before_the_sentence(
     assert lines[-1] == "bedplate try: x is wrong"
 
 
-def test_an_interrupt_is_a_normal_end(verb: Callable[[Run], None]) -> None:
-    """Ctrl-C stops cleanly with exit code 0."""
+def test_an_interrupt_is_not_a_success(verb: Callable[[Run], None]) -> None:
+    """A verb that was stopped halfway did not do its work; those that run until Ctrl-C return 0."""
     verb(raising(KeyboardInterrupt()))
-    assert cli.main(["try"]) == 0
+    assert cli.main(["try"]) == 1
 
 
 def test_a_verb_that_returns_nothing_is_done(verb: Callable[[Run], None]) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from tests.serving.conftest import SMALL
+from tests.serving.files import write_folder
 
 from bedplate.core.health import HealthState
 from bedplate.hal.api import DeviceError
@@ -20,6 +23,7 @@ from bedplate.serving.api import (
     EngineStopped,
     FinishReason,
     LimitsError,
+    ModelFileError,
     Output,
     Precision,
     Request,
@@ -27,6 +31,7 @@ from bedplate.serving.api import (
     Sampling,
     stream,
 )
+from bedplate.serving.engine import stall_after_ns
 
 GREEDY = Sampling(temperature=0, max_tokens=12, ignore_eos=True)
 PROMPT = [1, 40, 41, 42, 43]
@@ -212,3 +217,72 @@ def test_the_default_model_answers(default_model: Engine) -> None:
     assert default_model.generate(["The capital of France is"], sampling)[0].text.startswith(
         " Paris"
     )
+
+
+def test_a_preempted_score_is_put_together_by_position(tiny_path: Path) -> None:
+    """Two scores that do not fit the pool together: each comes back whole, and as if alone."""
+    tight = replace(SMALL, precision=Precision.FLOAT32, max_model_tokens=96, max_batched_tokens=16,
+                    prefix_sharing=False)  # fmt: skip
+    prompts = [[1, *range(10, 90)], [2, *range(20, 100)]]
+    with Engine(str(tiny_path), tight) as roomy:
+        alone = [roomy.score(p) for p in prompts]
+        bytes_per_block = roomy.kv_bytes // roomy.limits.block_count
+    with (
+        Engine(str(tiny_path), replace(tight, kv_memory_bytes=9 * bytes_per_block)) as engine,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        together = list(pool.map(engine.score, prompts))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4 * np.abs(one).max())
+
+
+def test_ids_beyond_the_tokenizer_are_never_sampled(tmp_path: Path) -> None:
+    """A table padded with rows that would win every draw: the text holds real tokens only."""
+    folder = write_folder(tmp_path / "padded", vocab_size=300)
+    weights = load_file(folder / "model.safetensors")
+    table = weights["model.embed_tokens.weight"]
+    padding = np.full((300 - len(table), table.shape[1]), 50.0, np.float32)
+    weights["model.embed_tokens.weight"] = np.concatenate([table, padding, -padding])[:300]
+    save_file(weights, folder / "model.safetensors")
+    with Engine(str(folder), SMALL) as engine:
+        result = engine.generate([PROMPT], GREEDY)[0]
+        with pytest.raises(RequestRefused, match="299"):
+            engine.submit(Request([299], GREEDY), lambda output: None)
+    assert len(result.tokens) == 12
+
+
+def test_a_tokenizer_larger_than_the_table_refuses_the_model(tmp_path: Path) -> None:
+    """An id without a row would fail on the device in the middle of serving."""
+    folder = write_folder(tmp_path / "short", vocab_size=200)
+    weights = load_file(folder / "model.safetensors")
+    weights["model.embed_tokens.weight"] = weights["model.embed_tokens.weight"][:200].copy()
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(ModelFileError, match="261 ids"):
+        Engine(str(folder), SMALL)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"block_tokens": 0}, "--block-size is 0"),
+        ({"max_running": 2000}, "--max-num-seqs is 2000"),
+        ({"max_batched_tokens": 0}, "--max-num-batched-tokens is 0"),
+        ({"kv_memory_bytes": -5}, "--kv-memory-bytes is -5"),
+    ],
+)
+def test_limits_out_of_range_are_refused_by_flag(changes: dict[str, int], match: str) -> None:
+    """Before anything is loaded, with the flag and its range."""
+    with pytest.raises(LimitsError, match=match):
+        replace(SMALL, **changes)
+
+
+def test_the_coldest_temperature_is_greedy(tiny: Engine) -> None:
+    """1e-40 cannot be divided by in float32; it picks the best token, not the first."""
+    cold = Sampling(temperature=1e-40, max_tokens=12, ignore_eos=True)
+    assert tiny.generate([PROMPT], cold)[0].tokens == tiny.generate([PROMPT], GREEDY)[0].tokens
+
+
+def test_a_slow_step_of_a_large_model_is_no_stall() -> None:
+    """The time allowed grows with the model and the step."""
+    assert stall_after_ns(135_000_000, 1) < 11e9
+    assert stall_after_ns(8_000_000_000, 512) > 300e9

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 from tests.serving.conftest import SMALL
@@ -94,3 +95,56 @@ def test_what_is_not_a_model_is_refused(
         path.write_bytes(b"hello")
     with pytest.raises(error, match=match):
         open_model(find_model(str(path)))
+
+
+def rewritten(path: Path, key: str, value: object, kind: gguf.GGUFValueType) -> Path:
+    """The tiny GGUF with one more key."""
+    reader = gguf.GGUFReader(write_gguf(path.with_suffix(".plain")))
+    writer = gguf.GGUFWriter(path, "llama")
+    for field in reader.fields.values():
+        if not field.name.startswith(("GGUF.", "general.architecture")) and field.name != key:
+            inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(field.name, field.contents(), field.types[0], sub_type=inner)
+    writer.add_key_value(key, value, kind)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, np.array(tensor.data))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kind", "match"),
+    [
+        ("llama.rope.scaling.type", "yarn", gguf.GGUFValueType.STRING, "scales rope by 'yarn'"),
+        ("llama.rope.dimension_count", 8, gguf.GGUFValueType.UINT32, "rotates 8 of 16"),
+        ("llama.block_count", float("nan"), gguf.GGUFValueType.FLOAT32, "wrong kind"),
+    ],
+)
+def test_a_gguf_that_would_compute_something_else_is_refused(
+    tmp_path: Path, key: str, value: object, kind: gguf.GGUFValueType, match: str
+) -> None:
+    """Scaling, partial rotation and numbers that are none: a typed refusal."""
+    with pytest.raises((UnsupportedModel, ModelFileError), match=match):
+        open_model(rewritten(tmp_path / "x.gguf", key, value, kind))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rms_norm_eps": 10**400},
+        {"rope_scaling": "x", "rope_theta": None},
+        {"architectures": 5},
+        {"num_hidden_layers": [1]},
+        {"eos_token_id": 1.5},
+    ],
+)
+def test_values_of_the_wrong_kind_are_a_damaged_file(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    """Whatever type a setting has, the answer is one sentence of a typed error."""
+    folder = write_folder(tmp_path / "tiny", **changes)
+    with pytest.raises((ModelFileError, UnsupportedModel)):
+        Engine(str(folder), SMALL)

@@ -67,6 +67,11 @@ def test_ignored_fields_are_documented_and_exist() -> None:
         ({"top_k": -2}, "top_k"),
         ({"min_p": 1.5}, "min_p"),
         ({"max_tokens": 0}, "max_tokens"),
+        ({"priority": -1}, "priority"),
+        ({"priority": 2**31}, "priority"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]},
+         "messages[0].tool_calls"),
+        ({"messages": [{"role": "user", "content": "x", "weight": 1}]}, "weight"),
         ({"stop": [""]}, "stop"),
         ({"stop": ["x"] * 17}, "stop"),
     ],
@@ -113,6 +118,9 @@ def test_requests_that_ask_for_nothing_pass() -> None:
         response_format={"type": "text"},
         user="u",
         n=1,
+        ignore_eos=None,
+        min_tokens=None,
+        priority=None,
     )
 
 

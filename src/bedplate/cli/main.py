@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(parsed.run(parsed) or EXIT_DONE)
     except KeyboardInterrupt:
-        return EXIT_DONE
+        return EXIT_FAILED  # verbs that run until Ctrl-C end by themselves
     except BrokenPipeError:
         # The reader of our output is gone, as with `| head`; leave nothing to flush into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

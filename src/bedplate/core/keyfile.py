@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from bedplate.core.paths import make_private
 
 FILE = "keys.json"
 SCHEMA = "bedplate.keys/1"
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")  # it travels in a header
 
 
 def load_or_make(
@@ -31,7 +33,7 @@ def load_or_make(
     """
     env = os.environ if environment is None else environment
     if given := env.get("BEDPLATE_API_KEY"):
-        return keys.KeyRing({"environment": keys.hash_key(given)}), None
+        return keys.KeyRing({"environment": keys.digest(given)}), None
     make_private(data)
     path = data / FILE
     with open(data / f".{FILE}.lock", "w") as lock:
@@ -41,6 +43,23 @@ def load_or_make(
         key = keys.make()
         write(path, {"default": keys.hash_key(key)})
     return keys.KeyRing({"default": keys.hash_key(key)}), key
+
+
+def load(data: Path, environment: Mapping[str, str] | None = None) -> keys.KeyRing:
+    """The keys to accept. Makes none: a key made where nobody sees it is lost.
+
+    Raises `UsageError` when there is no key.
+    """
+    env = os.environ if environment is None else environment
+    if given := env.get("BEDPLATE_API_KEY"):
+        return keys.KeyRing({"environment": keys.digest(given)})
+    if not (data / FILE).exists():
+        raise UsageError(
+            f"{data / FILE} is missing, so no key opens this platform",
+            code="core.key_file",
+            remedy="run `bedplate down` and `bedplate up`, which makes a key and shows it",
+        )
+    return keys.KeyRing(read(data / FILE))
 
 
 def check(data: Path) -> None:
@@ -56,7 +75,7 @@ def read(path: Path) -> dict[str, str]:
         document = json.loads(path.read_text("utf-8"))
         stored = document["keys"]
         if document["schema"] != SCHEMA or not all(
-            isinstance(name, str) and isinstance(value, str) for name, value in stored.items()
+            _NAME.fullmatch(name) and isinstance(value, str) for name, value in stored.items()
         ):
             raise ValueError(SCHEMA)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as cause:

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from bedplate.core.errors import BedplateError
 from bedplate.core.keys import KeyRing
 from bedplate.core.trace import TraceContext
-from bedplate.serving.errors import EngineStopped, RequestRefused
+from bedplate.serving.errors import AnswerLost, EngineStopped, RequestRefused
 from bedplate.serving.http import error_response, http_error, internal_error
 
 OPEN_ROUTES = frozenset({"/health", "/ready"})
@@ -86,6 +86,8 @@ class Access:
                 response = error_response(error, error.status, error.param)
             except EngineStopped as error:
                 response = error_response(error, 503)
+            except AnswerLost as error:
+                response = error_response(error, 500)
             except Exception as error:
                 response = await internal_error(request, error)
             response.headers["X-Request-Id"] = trace.trace_id

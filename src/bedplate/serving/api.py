@@ -5,6 +5,7 @@ from __future__ import annotations
 from bedplate.serving.access import TENANT_HEADER, Access
 from bedplate.serving.config import ServingConfig
 from bedplate.serving.errors import (
+    AnswerLost,
     EngineStopped,
     LimitsError,
     ModelFileError,
@@ -15,6 +16,7 @@ from bedplate.serving.errors import (
 )
 from bedplate.serving.generate import Result, generate, stream
 from bedplate.serving.http import (
+    EventStream,
     error_response,
     json_response,
     read_body,
@@ -43,10 +45,12 @@ __all__ = [
     "TENANT_HEADER",
     "Access",
     "Address",
+    "AnswerLost",
     "Application",
     "Engine",
     "EngineOptions",
     "EngineStopped",
+    "EventStream",
     "FinishReason",
     "LimitsError",
     "ModelFileError",

@@ -29,10 +29,20 @@ from bedplate.serving.sampling import Sampling
 from bedplate.serving.scheduler import Event, Limits, Plan, Scheduler, Stats
 from bedplate.serving.tokenizer import Tokenizer
 
-STALL_AFTER_NS = 10_000_000_000  # a step of the default limits takes under a second
+# A step is a stall when it takes this long and as long again as a slow processor needs.
+LEAST_STALL_NS = 10_000_000_000
+SLOWEST_FLOP_PER_NS = 10  # portable loops on two cores give several times that
 _GREEDY = Sampling(temperature=0.0, seed=0)
 
 log = get_logger("serving")
+
+
+def stall_after_ns(parameters: int, rows: int) -> int:
+    """How long a step of `rows` tokens may take before it counts as hanging.
+
+    Two operations a weight and row, at a speed that every processor reaches.
+    """
+    return LEAST_STALL_NS + 2 * parameters * rows // SLOWEST_FLOP_PER_NS
 
 
 class _Scoring:
@@ -40,8 +50,17 @@ class _Scoring:
 
     def __init__(self, prompt: Sequence[int]) -> None:
         self.prompt = prompt
-        self.rows: list[NDArray[np.float32]] = []
+        self.logits: NDArray[np.float32] | None = None
+        self.missing = np.ones(len(prompt), bool)
         self.done: SimpleQueue[str | None] = SimpleQueue()  # an error, or None
+
+    def take(self, positions: NDArray[np.int32], rows: NDArray[np.float32]) -> bool:
+        """Keep rows by position, since a preempted prompt comes twice; whether all are there."""
+        if self.logits is None:
+            self.logits = np.empty((len(self.prompt), rows.shape[1]), np.float32)
+        self.logits[positions] = rows
+        self.missing[positions] = False
+        return not self.missing.any()
 
 
 class EngineLoop:
@@ -54,6 +73,7 @@ class EngineLoop:
         limits: Limits,
         metrics: EngineMetrics,
         *,
+        stall_ns: int = LEAST_STALL_NS,
         check_every_step: bool | None = None,
     ) -> None:
         """Start the thread. `check_every_step` defaults to `BEDPLATE_CHECK=1`."""
@@ -72,7 +92,7 @@ class EngineLoop:
         self._stopping: str | None = None
         self._live: dict[int, Live] = {}
         self._scorings: dict[int, _Scoring] = {}
-        self._progress = Progress(STALL_AFTER_NS)
+        self._progress = Progress(stall_ns)
         self._stats = self._scheduler.stats()
         metrics.state(self._stats)
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -87,6 +107,11 @@ class EngineLoop:
         """
         max_tokens = self._admissible(request)
         live = Live(next(self._ids), request, sink, self.tokenizer, max_tokens, time.monotonic_ns())
+        self._enqueue(live)
+        log.info("request_queued", trace_id=request.trace_id, prompt_tokens=len(request.prompt))
+        return live.identity
+
+    def _enqueue(self, item: Live | _Scoring) -> None:
         with self._wake:
             if self._stopping is not None:
                 raise EngineStopped(self._stopping)
@@ -99,10 +124,9 @@ class EngineLoop:
                     remedy="try again later",
                 )
             self._open += 1
-            self._arrived.append(live)
+            self._arrived.append(item)
             self._progress.arrived(self._open)
             self._wake.notify()
-        return live.identity
 
     def _admissible(self, request: Request) -> int:
         """The most tokens the request may generate; raises `RequestRefused`."""
@@ -140,21 +164,15 @@ class EngineLoop:
     def score(self, prompt: Sequence[int]) -> NDArray[np.float32]:
         """Logits of every position of `prompt`, float32 [tokens, vocabulary].
 
-        Raises `EngineStopped` when the engine ends first.
+        Raises what `submit` does, and `EngineStopped` when the engine ends first.
         """
         self._admissible(Request(prompt, _GREEDY))
         scoring = _Scoring(prompt)
-        with self._wake:
-            if self._stopping is not None:
-                raise EngineStopped(self._stopping)
-            self._open += 1
-            self._arrived.append(scoring)
-            self._progress.arrived(self._open)
-            self._wake.notify()
+        self._enqueue(scoring)
         error = scoring.done.get()
-        if error is not None:
-            raise EngineStopped(error)
-        return np.concatenate(scoring.rows)
+        if error is not None or scoring.logits is None:
+            raise EngineStopped(error or "the engine ended")
+        return scoring.logits
 
     def stats(self) -> Stats:
         """The scheduler's figures after the last step."""
@@ -203,7 +221,7 @@ class EngineLoop:
             if isinstance(item, _Scoring):
                 item.done.put(reason)
             else:
-                self._deliver(item, item.fail(reason))
+                self._deliver(item, item.fail(reason, engine_ended=True))
         with self._wake:
             self._open = 0
             self._wake.notify_all()
@@ -231,7 +249,8 @@ class EngineLoop:
             self._scheduler.apply(events, now_ns=time.monotonic_ns())
             self._stats = self._scheduler.stats()
             self._metrics.state(self._stats)
-        self._closed(ended)
+        if ended:
+            self._closed(ended)
         return True
 
     def _arrive(self, item: Live | _Scoring) -> Event:
@@ -252,8 +271,14 @@ class EngineLoop:
     def _step(self) -> None:
         plan = self._scheduler.plan(self._runner.arrays)
         for identity in plan.preempted:
-            log.info("request_preempted", request=identity, step=plan.step)
+            lost = self._live.get(identity)
+            trace_id = lost.request.trace_id if lost else None
+            log.info("request_preempted", trace_id=trace_id, step=plan.step)
         if plan.token_count == 0:
+            if self._live or self._scorings:
+                raise EngineStopped(
+                    f"the scheduler planned nothing for {len(self._live)} live requests"
+                )
             return
         self._prepare_samples(plan)
         sampled = self._runner.run(plan)
@@ -299,13 +324,12 @@ class EngineLoop:
         return ends
 
     def _collect_scores(self, plan: Plan, owners: NDArray[np.uint64]) -> list[Event]:
-        logits = self._runner.logits(plan.sample_count)
+        logits, arrays = self._runner.logits(plan.sample_count), plan.arrays
+        positions = arrays["positions"][arrays["sample_token"][: plan.sample_count]]
         ends = []
         for identity, scoring in list(self._scorings.items()):
-            mine = logits[owners == identity]
-            if len(mine):
-                scoring.rows.append(mine)
-            if sum(len(rows) for rows in scoring.rows) == len(scoring.prompt):
+            mine = owners == identity
+            if scoring.take(positions[mine], logits[mine]):
                 del self._scorings[identity]
                 ends.append(Event.end(identity))
                 scoring.done.put(None)
@@ -318,6 +342,12 @@ class EngineLoop:
             log.error("sink_failed", request=live.identity, cause=str(cause))
         if output.finish_reason is not None:
             self._metrics.ended(live, output.finish_reason, time.monotonic_ns())
+            log.info(
+                "request_ended",
+                trace_id=live.request.trace_id,
+                reason=output.finish_reason.value,
+                completion_tokens=output.completion_tokens,
+            )
 
     def _closed(self, count: int) -> None:
         with self._wake:

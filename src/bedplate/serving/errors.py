@@ -8,6 +8,7 @@
     ├── LimitsError                 exit 2   the limits asked for do not fit
     ├── RequestRefused              a request that cannot be served (HTTP 4xx)
     ├── EngineStopped               the engine ended or lost its device (HTTP 503)
+    ├── AnswerLost                  one answer cannot be finished; the engine goes on (HTTP 500)
     └── SchedulerError              the native core refused an event: a bug of ours
 """
 
@@ -66,6 +67,12 @@ class EngineStopped(ServingError):
     """The engine no longer runs steps."""
 
     code = "serving.engine_stopped"
+
+
+class AnswerLost(ServingError):
+    """One answer cannot be finished: its logits hold NaN, or nobody reads it."""
+
+    code = "serving.answer_lost"
 
 
 class SchedulerError(ServingError):

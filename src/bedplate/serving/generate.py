@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 
 from bedplate.serving.engine import EngineLoop
-from bedplate.serving.errors import EngineStopped
 from bedplate.serving.request import FinishReason, Output, Request
 from bedplate.serving.sampling import Sampling
 
@@ -36,7 +35,7 @@ def stream(engine: EngineLoop, request: Request) -> Iterator[Output]:
             output = queue.get()
             ended = output.finish_reason is not None
             if output.finish_reason is FinishReason.ERROR:
-                raise EngineStopped(output.error or "the engine stopped")
+                raise output.failure()
             yield output
     finally:
         if not ended:
@@ -69,7 +68,7 @@ def generate(
         texts[at].append(output.text)
         tokens[at].extend(output.tokens)
         if output.finish_reason is FinishReason.ERROR:
-            raise EngineStopped(output.error or "the engine stopped")
+            raise output.failure()
         if output.finish_reason is not None:
             results[at] = Result(
                 "".join(texts[at]),

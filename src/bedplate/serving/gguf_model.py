@@ -11,7 +11,13 @@ from gguf import GGUFReader
 from bedplate.hal.api import DType
 from bedplate.serving.errors import ModelFileError, UnsupportedModel
 from bedplate.serving.gguf_header import TensorEntry, read_tensor_table
-from bedplate.serving.modelfile import ADJACENT, LlamaConfig, RawTensor, check_tensors
+from bedplate.serving.modelfile import (
+    ADJACENT,
+    LlamaConfig,
+    RawTensor,
+    check_tensors,
+    expected_shapes,
+)
 from bedplate.serving.tokenizer import Tokenizer, from_gguf
 
 _NAMES = {
@@ -81,6 +87,7 @@ class GgufModel:
             )
         self.config = self._config()
         self.config.check(path)
+        self._refuse_the_unserved()
         template = self._value("tokenizer.chat_template")
         self.chat_template = template if isinstance(template, str) else None
         check_tensors(self)
@@ -124,6 +131,25 @@ class GgufModel:
             rotary_pairing=ADJACENT,
             tied_head="output.weight" not in self._table,
         )
+
+    def _refuse_the_unserved(self) -> None:
+        """Raise `UnsupportedModel` for what would load and compute something else."""
+        scaling = self._value("llama.rope.scaling.type")
+        if scaling not in (None, "none"):
+            raise UnsupportedModel(f"{self.path} scales rope by {scaling!r}, which is not served")
+        turned = self._number("llama.rope.dimension_count", self.config.head_dim)
+        if turned != self.config.head_dim:
+            raise UnsupportedModel(
+                f"{self.path} rotates {turned:g} of {self.config.head_dim} elements of a head, "
+                "which is not served"
+            )
+        known = {*_NAMES.values(), *map(_file_name, expected_shapes(self.config))}
+        for name in self._table:
+            if name not in known:
+                raise UnsupportedModel(
+                    f"{self.path} holds the tensor {name}, which is not served",
+                    remedy="use a model without biases, adapters or experts",
+                )
 
     def has(self, name: str) -> bool:
         """Whether the file holds the tensor."""

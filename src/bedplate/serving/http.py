@@ -6,13 +6,14 @@ The gateway uses them too, so that both answer alike.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from bedplate.core.errors import BedplateError
 from bedplate.core.logging import get_logger
@@ -40,6 +41,24 @@ def error_response(error: BedplateError, status: int, param: str | None = None) 
     """OpenAI's error object for `error`; the remedy is part of the sentence."""
     body = error_body(str(error), status, error.condition, param)
     return json_response(body, status, _HEADERS.get(status))
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events. `close` runs at the end, also when the client left before the first."""
+
+    def __init__(
+        self, events: AsyncIterator[bytes], status: int, close: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._close = close
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(events, status, headers, "text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._close()
 
 
 async def unless_gone(http: HttpRequest, work: Awaitable[_Result]) -> _Result:

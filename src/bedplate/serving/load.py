@@ -10,14 +10,14 @@ import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bedplate.core.metrics import Registry
 from bedplate.hal.api import Device, open_device
 from bedplate.kernels.api import select
-from bedplate.serving.engine import EngineLoop
+from bedplate.serving.engine import EngineLoop, stall_after_ns
 from bedplate.serving.errors import LimitsError, ModelFileError
 from bedplate.serving.generate import Result, generate
 from bedplate.serving.gguf_model import GgufModel
@@ -51,6 +51,8 @@ PACKAGED = {
     )
 }
 DEFAULT_MODEL = "smollm2"
+MOST_RUNNING = 1024
+BLOCK_TOKENS = (16, 32)  # what every attention kernel takes
 _QUANTIZED_FORMATS = ("q4_0", "q4_1", "q8_0")
 
 
@@ -70,6 +72,23 @@ class EngineOptions:
     kv_memory_bytes: int | None = None
     prefix_sharing: bool = True
     metrics_alias: str = "vllm"
+
+    def __post_init__(self) -> None:
+        """Raise `LimitsError` naming the first flag out of range."""
+        ranges: list[tuple[str, int | None, int, int]] = [
+            ("--max-model-len", self.max_model_tokens, 2, 1 << 24),
+            ("--max-num-seqs", self.max_running, 1, MOST_RUNNING),
+            ("--max-num-batched-tokens", self.max_batched_tokens, 1, 1 << 16),
+            ("--kv-memory-bytes", self.kv_memory_bytes, 1, 1 << 50),
+        ]
+        for flag, value, least, most in ranges:
+            if value is not None and not least <= value <= most:
+                raise LimitsError(f"{flag} is {value}, it must be from {least} to {most}")
+        if self.block_tokens not in BLOCK_TOKENS:
+            raise LimitsError(
+                f"--block-size is {self.block_tokens}, it must be one of "
+                f"{', '.join(map(str, BLOCK_TOKENS))}"
+            )
 
 
 def find_model(spec: str, *, verify: bool = True) -> Path:
@@ -119,6 +138,33 @@ def open_model(path: Path) -> ModelFile:
     Raises `ModelFileError` for damage or a pickle format, `UnsupportedModel` for
     a kind that is not served.
     """
+    with _typed_errors(path):
+        return _open(path)
+
+
+@contextlib.contextmanager
+def _typed_errors(path: Path) -> Iterator[None]:
+    """What reading a damaged model can raise, as `ModelFileError`."""
+    try:
+        yield
+    except OSError as cause:
+        raise ModelFileError(f"cannot read {path}: {cause.strerror or cause}") from cause
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        LookupError,
+        OverflowError,
+        RecursionError,
+    ) as cause:
+        # What a file says of itself has a type or a size that nothing sound has.
+        raise ModelFileError(
+            f"{path} holds a value of the wrong kind: {type(cause).__name__}: {cause}",
+            remedy="fetch the model again, or convert it anew",
+        ) from cause
+
+
+def _open(path: Path) -> ModelFile:
     if path.is_dir():
         return SafetensorsModel(path)
     if path.suffix in (".pt", ".pth", ".bin", ".pkl", ".ckpt"):
@@ -130,10 +176,7 @@ def open_model(path: Path) -> ModelFile:
         raise ModelFileError(
             f"{path} is one file of a model", remedy=f"give its folder, {path.parent}"
         )
-    try:
-        return GgufModel(path)
-    except OSError as cause:
-        raise ModelFileError(f"cannot read {path}: {cause.strerror}") from cause
+    return GgufModel(path)
 
 
 def plan_limits(
@@ -163,6 +206,7 @@ def plan_limits(
         )
     return Limits(
         block_count=blocks,
+        max_requests=max(1024, 2 * options.max_running),
         block_tokens=block,
         max_running=options.max_running,
         max_batched_tokens=options.max_batched_tokens,
@@ -195,7 +239,13 @@ class Engine(EngineLoop):
             self.precision = Precision.QUANTIZED if quantized else Precision.BFLOAT16
         else:
             self.precision = options.precision
-        tokenizer = model.tokenizer()
+        with _typed_errors(model.path):
+            tokenizer = model.tokenizer()
+        if tokenizer.size > model.config.vocabulary:
+            raise ModelFileError(
+                f"the tokenizer of {model.path} has {tokenizer.size} ids, "
+                f"its embedding {model.config.vocabulary} rows"
+            )
         source = model.chat_template
         with contextlib.ExitStack() as undo:
             self.template: ChatTemplate | None = None
@@ -204,12 +254,13 @@ class Engine(EngineLoop):
                 undo.callback(self.template.close)
             self.device: Device = undo.enter_context(open_device(options.device))
             self.registry = registry or Registry()
-            runner, limits, metrics = self._assemble(model, options)
-            super().__init__(runner, tokenizer, limits, metrics)
+            stall_ns = stall_after_ns(model.config.parameters, options.max_batched_tokens)
+            runner, limits, metrics = self._assemble(model, options, tokenizer.size, stall_ns)
+            super().__init__(runner, tokenizer, limits, metrics, stall_ns=stall_ns)
             self._resources = undo.pop_all()
 
     def _assemble(
-        self, model: ModelFile, options: EngineOptions
+        self, model: ModelFile, options: EngineOptions, id_count: int, stall_ns: int
     ) -> tuple[Runner, Limits, EngineMetrics]:
         device = self.device
         ops = select(device)
@@ -217,7 +268,7 @@ class Engine(EngineLoop):
         loaded = Llama(device, ops, model, self.precision, rows=rows, samples=samples)
         limits = plan_limits(model, options, loaded.kv_bytes_per_token(), device.info.memory_bytes)
         self.kv_bytes = loaded.allocate_kv(limits.block_count, limits.block_tokens)
-        runner = Runner(device, ops, loaded, limits)
+        runner = Runner(device, ops, loaded, limits, id_count=id_count, stall_ns=stall_ns)
         runner.warm_up()
         version = importlib.metadata.version("bedplate")
         if options.metrics_alias == "vllm":

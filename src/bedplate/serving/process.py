@@ -28,6 +28,7 @@ from bedplate.serving.server import Application
 
 DRAIN_S = 20
 _WATCH_S = 0.1
+_BACKLOG = 2048  # uvicorn's own
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Address:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((self.host, self.port))
+            listener.listen(_BACKLOG)  # from now on nobody else can bind it
         except (OSError, OverflowError) as cause:
             listener.close()
             raise self._refusal(cause) from cause

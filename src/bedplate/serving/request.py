@@ -8,9 +8,10 @@ detokeniser and the stop matcher allow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from bedplate.serving.errors import AnswerLost, EngineStopped, ServingError
 from bedplate.serving.sampling import Sampling
 from bedplate.serving.text import Detokenizer, StopMatcher
 from bedplate.serving.tokenizer import Tokenizer
@@ -57,6 +58,12 @@ class Output:
     completion_tokens: int
     cached_tokens: int
     error: str | None = None
+    engine_ended: bool = False
+
+    def failure(self) -> ServingError:
+        """The error that ended the request: its own, or the engine's."""
+        kind = EngineStopped if self.engine_ended else AnswerLost
+        return kind(self.error or "the request failed")
 
 
 Sink = Callable[[Output], None]
@@ -110,9 +117,9 @@ class Live:
         """The last output of a request that its caller no longer wants."""
         return self._output("", (), FinishReason.ABORT)
 
-    def fail(self, message: str) -> Output:
-        """The last output of a request that cannot go on."""
-        return self._output("", (), FinishReason.ERROR, message)
+    def fail(self, message: str, *, engine_ended: bool = False) -> Output:
+        """The last output of a request that cannot go on, alone or with the whole engine."""
+        return replace(self._output("", (), FinishReason.ERROR, message), engine_ended=engine_ended)
 
     def _release_all(self) -> str:
         """A cut character flushes once, and it may still complete a stop string."""

@@ -19,7 +19,7 @@ from bedplate.serving.models.base import Model, StepTensors
 from bedplate.serving.sampling import SAMPLE_ROW
 from bedplate.serving.scheduler import Limits, Plan, PlanArrays
 
-STEP_DEADLINE_NS = 120_000_000_000  # the longest step seen is under a second
+STALLS_TO_DEADLINE = 4  # a supervisor acts on a stall first; this ends what has none
 
 
 def capacities(most: int, first: int = 8) -> list[int]:
@@ -35,8 +35,22 @@ def capacities(most: int, first: int = 8) -> list[int]:
 class Runner:
     """Owns the device side of one engine: plan arrays, batches, logits."""
 
-    def __init__(self, device: Device, ops: OpSet, model: Model, limits: Limits) -> None:
-        """Allocate the step's tensors and record the batches; `allocate_kv` is done."""
+    def __init__(
+        self,
+        device: Device,
+        ops: OpSet,
+        model: Model,
+        limits: Limits,
+        *,
+        id_count: int,
+        stall_ns: int,
+    ) -> None:
+        """Allocate the step's tensors; `allocate_kv` is done.
+
+        Ids from `id_count` on are never sampled: a table may be padded beyond the
+        tokenizer. A step that takes several `stall_ns` is given up.
+        """
+        self._id_count, self._deadline_ns = id_count, STALLS_TO_DEADLINE * stall_ns
         self._device, self._ops, self._model, self._limits = device, ops, model, limits
         self._queue = device.queue()
         self._timeline = device.timeline()
@@ -99,7 +113,13 @@ class Runner:
                 batch,
                 "sample",
                 [
-                    Tensor(logits.buffer, logits.offset_bytes, (size, logits.shape[1]), DType.F32),
+                    Tensor(
+                        logits.buffer,
+                        logits.offset_bytes,
+                        (size, self._id_count),
+                        DType.F32,
+                        (logits.shape[1], 1),
+                    ),
                     Tensor(rows.buffer, rows.offset_bytes, (size, rows.shape[1]), DType.U8),
                     self._step.sample_count,
                     Tensor(out.buffer, out.offset_bytes, (size,), DType.I32),
@@ -124,7 +144,7 @@ class Runner:
             self._queue.submit(head, tag=plan.step, signal=signal)
         else:
             self._queue.submit(body, tag=plan.step, signal=signal)
-        self._timeline.wait(self._submitted, STEP_DEADLINE_NS)
+        self._timeline.wait(self._submitted, self._deadline_ns)
         sampled: NDArray[np.int32] = self._sampled.view()[: plan.sample_count].copy()
         return sampled
 

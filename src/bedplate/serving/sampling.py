@@ -24,6 +24,7 @@ SAMPLE_ROW = np.dtype(
 )
 MOST_STOPS = 16
 MAX_SEED = 2**64
+COLDEST = 1e-6  # below it a float32 softmax is greedy, and 1/temperature would overflow
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Sampling:
     def row(self, token_index: int) -> tuple[float, float, float, int, int, int, bytes]:
         """The values of `SAMPLE_ROW` for the `token_index`-th generated token."""
         return (
-            self.temperature,
+            self.temperature if self.temperature >= COLDEST else 0.0,
             self.top_p,
             self.min_p,
             self.top_k,

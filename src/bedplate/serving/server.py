@@ -16,14 +16,15 @@ from typing import Any, Protocol
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from bedplate.core.health import Health, HealthState
 from bedplate.core.metrics import CONTENT_TYPE
 from bedplate.serving import wire
 from bedplate.serving.access import Access
-from bedplate.serving.errors import EngineStopped, RequestRefused
+from bedplate.serving.errors import AnswerLost, EngineStopped, RequestRefused
 from bedplate.serving.http import (
+    EventStream,
     json_response,
     read_body,
     unless_gone,
@@ -157,7 +158,11 @@ class Application:
         domain = _domain(http.state.caller, body.cache_salt)
         requests = [
             Request(
-                ids, wire.sampling_of(body, i), body.priority, domain, http.state.trace.trace_id
+                ids,
+                wire.sampling_of(body, i),
+                body.priority or 0,
+                domain,
+                http.state.trace.trace_id,
             )
             for ids in prompts
             for i in range(per_prompt)
@@ -172,20 +177,17 @@ class Application:
                 )
         include_usage = bool(body.stream_options and body.stream_options.include_usage)
         await choices.__aenter__()  # refusals must come before the status line
-        events = _guarded(choices, answer.events(choices, len(requests), include_usage))
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(events, 200, headers, "text/event-stream")
+        events = _ending_well(answer.events(choices, len(requests), include_usage))
+        return EventStream(events, 200, choices.close)
 
 
-async def _guarded(choices: Choices, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """`events`, ending in an error event when the engine fails; aborts when left early."""
+async def _ending_well(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """`events`, ending in an error event when the answer or the engine is lost."""
     try:
         async for event in events:
             yield event
-    except EngineStopped as error:
+    except (EngineStopped, AnswerLost) as error:
         yield error_event(str(error), error.condition)
-    finally:
-        await choices.__aexit__(None, None, None)
 
 
 def _domain(caller: str, salt: str | None) -> tuple[int, int]:

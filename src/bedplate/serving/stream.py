@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from bedplate.serving.errors import EngineStopped
+from bedplate.serving.errors import AnswerLost
 from bedplate.serving.request import FinishReason, Output, Request, Sink
 from bedplate.serving.wire import Kind, error_body, usage
 
@@ -67,6 +67,10 @@ class Choices:
     ) -> None:
         self._abort_all()
 
+    async def close(self) -> None:
+        """Abort what still runs."""
+        self._abort_all()
+
     def _abort_all(self) -> None:
         for identity in self._running.values():
             self._engine.abort(identity)
@@ -80,13 +84,20 @@ class Choices:
         self._queue.put_nowait((choice, output))
 
     async def __aiter__(self) -> AsyncIterator[tuple[int, Output]]:
-        while self._running and not self._overflowed:
+        while self._running:
             choice, output = await self._queue.get()
+            if self._overflowed:
+                break
             if output.finish_reason is not None:
                 self._running.pop(choice, None)
             if output.finish_reason is FinishReason.ERROR:
-                raise EngineStopped(output.error or "the engine stopped")
+                raise output.failure()
             yield choice, output
+        if self._overflowed:
+            raise AnswerLost(
+                f"the answer was not read: {MOST_BUFFERED} pieces waited for the client",
+                remedy="read the stream as it comes",
+            )
 
 
 class Answer:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import selectors
 import subprocess
 import sys
@@ -39,6 +40,7 @@ class _Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
+            env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)},  # and no key
         )
         self._rest = b""
         try:

@@ -1,9 +1,10 @@
 """The child process that runs one chat template; started by `template`.
 
 Speaks JSON lines on its standard streams: first the template, then one line for
-each prompt to render. It holds nothing worth stealing, its memory is limited by
-the kernel, and its parent ends it when it takes too long. Imports little, so that
-it starts in a tenth of a second.
+each prompt to render. Its environment holds no key, its memory is limited by the
+kernel, and its parent ends it when it takes too long. It runs as the same user,
+so it is a second fence behind the sandbox, not a jail. Imports little, so that it
+starts in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MEMORY_BYTES = 512 << 20
 LONGEST_OUTPUT_CHARACTERS = 4_000_000
+LONGEST_REASON_CHARACTERS = 300
 
 
 class _TooMuch(Exception):
@@ -63,7 +65,7 @@ def render(template: Template, values: Mapping[str, Any]) -> dict[str, str]:
     except RecursionError:
         return {"error": "calls itself without end"}
     except Exception as cause:  # a template can raise anything
-        return {"error": f"refuses these messages: {cause}"}
+        return {"error": f"refuses these messages: {str(cause)[:LONGEST_REASON_CHARACTERS]}"}
     return {"text": "".join(pieces)}
 
 

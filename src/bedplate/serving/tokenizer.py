@@ -18,6 +18,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
 
 from bedplate.serving.errors import ModelFileError, UnsupportedModel
 
+_LLAMA3 = ("llama-bpe", "llama3")
 _CONTROL = 3  # token types of GGUF: 1 normal, 2 unknown, 3 control, 4 user-defined, 6 byte
 _USER_DEFINED = 4
 
@@ -102,7 +103,7 @@ def _pre_tokenizer(kind: str) -> Any:
                 pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
             ]
         )
-    if kind in ("llama-bpe", "llama3"):
+    if kind in _LLAMA3:
         return pre_tokenizers.Sequence(
             [
                 pre_tokenizers.Split(Regex(_LLAMA3_SPLIT), "isolated"),
@@ -137,7 +138,11 @@ def from_gguf(path: Path, value: Callable[[str], Any]) -> Tokenizer:
     if any(len(pair) != 2 for pair in pairs):
         raise ModelFileError(f"{path} has a merge that is not a pair of tokens")
     try:
-        bpe = models.BPE(vocab={t: i for i, t in enumerate(tokens)}, merges=pairs)
+        # Llama 3 takes a word that is a token as that token, whatever its merges say.
+        whole_words = split in _LLAMA3
+        bpe = models.BPE(
+            vocab={t: i for i, t in enumerate(tokens)}, merges=pairs, ignore_merges=whole_words
+        )
     except Exception as cause:  # the library raises plain Exception for a bad merge
         raise ModelFileError(f"{path} has merges that its tokens do not hold: {cause}") from cause
     encoder = tokenizers.Tokenizer(bpe)
@@ -154,7 +159,9 @@ def from_gguf(path: Path, value: Callable[[str], Any]) -> Tokenizer:
         for key in ("eos_token_id", "eot_token_id")
         if isinstance(i := value(f"tokenizer.ggml.{key}"), int) and 0 <= i < len(tokens)
     ]
-    begin = value("tokenizer.ggml.bos_token_id") if value("tokenizer.ggml.add_bos_token") else None
+    adds = value("tokenizer.ggml.add_bos_token")
+    begins = split in _LLAMA3 if adds is None else bool(adds)
+    begin = value("tokenizer.ggml.bos_token_id") if begins else None
     return _wrap(encoder, tokens, control, added, ends, begin)
 
 

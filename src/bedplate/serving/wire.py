@@ -16,6 +16,7 @@ from bedplate.serving.errors import RequestRefused
 from bedplate.serving.sampling import MAX_SEED, Sampling
 
 MOST_CHOICES = 64
+MOST_PATIENCE = 1000  # priorities a caller may choose: 0, the default, to this
 
 # Accepted and without effect, each with why.
 IGNORED = {
@@ -53,12 +54,17 @@ class TextPart(msgspec.Struct):
     text: str | None = None
 
 
-class Message(msgspec.Struct):
-    """One message; fields beyond role and content go to the template as they are."""
+class Message(msgspec.Struct, forbid_unknown_fields=True):
+    """One message. What only tools and audio use is refused unless it is null or empty."""
 
     role: str
     content: str | list[TextPart] | None = None
     name: str | None = None
+    refusal: str | None = None
+    tool_calls: list[Any] | None = None
+    tool_call_id: str | None = None
+    function_call: Any = None
+    audio: Any = None
 
 
 class Common(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -76,9 +82,9 @@ class Common(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     stop_token_ids: list[int] | None = None
-    ignore_eos: bool = False
-    min_tokens: int = 0
-    priority: int = 0
+    ignore_eos: bool | None = None
+    min_tokens: int | None = None
+    priority: int | None = None
     cache_salt: str | None = None
     # Refused unless they ask for nothing.
     frequency_penalty: float | None = None
@@ -172,6 +178,12 @@ def _refuse_unsupported(body: Common) -> None:
         _refuse("logprobs", "are not supported")
     if body.n is not None and not 1 <= body.n <= MOST_CHOICES:
         raise RequestRefused(f"n is {body.n}, it must be from 1 to {MOST_CHOICES}", param="n")
+    if body.priority is not None and not 0 <= body.priority <= MOST_PATIENCE:
+        raise RequestRefused(
+            f"priority is {body.priority}, it must be from 0 to {MOST_PATIENCE}: "
+            "a caller may give way to others, not go before them",
+            param="priority",
+        )
     if body.stream_options is not None and not body.stream:
         raise RequestRefused("stream_options needs stream to be true", param="stream_options")
     if isinstance(body, ChatBody):
@@ -205,6 +217,9 @@ def messages_of(body: ChatBody) -> list[dict[str, Any]]:
         raise RequestRefused("messages is empty", param="messages")
     found = []
     for i, message in enumerate(body.messages):
+        for field in ("tool_calls", "tool_call_id", "function_call", "audio"):
+            if getattr(message, field):
+                _refuse(f"messages[{i}].{field}", "is not supported")
         content = message.content
         if isinstance(content, list):
             for j, part in enumerate(content):

@@ -14,11 +14,11 @@ import pytest
 from bedplate.core.trace import TraceContext
 from bedplate.orchestrator.gateway.relay import (
     EngineUnavailable,
-    EventStream,
     Upstream,
     events,
     whole,
 )
+from bedplate.serving.api import EventStream
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -160,7 +160,8 @@ def test_leaving_closes_the_connection_to_the_engine(tmp_path: Path, begun: bool
             return {"type": "http.disconnect"}
 
         async with engine(tmp_path, serve) as upstream:
-            response = EventStream(await post(upstream))
+            answer = await post(upstream)
+            response = EventStream(events(answer), answer.status_code, answer.aclose)
             scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
             with contextlib.suppress(Exception):
                 await response(scope, receive, gone)

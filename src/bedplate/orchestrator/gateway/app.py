@@ -16,9 +16,10 @@ from starlette.responses import Response
 
 from bedplate.core.metrics import CONTENT_TYPE
 from bedplate.orchestrator.gateway.envelope import read_envelope, unknown_model
-from bedplate.orchestrator.gateway.relay import EngineUnavailable, EventStream, Upstream, whole
+from bedplate.orchestrator.gateway.relay import EngineUnavailable, Upstream, events, whole
 from bedplate.serving.api import (
     Access,
+    EventStream,
     json_response,
     model_card,
     read_body,
@@ -92,7 +93,7 @@ class Gateway:
         answer = await unless_gone(request, upstream)
         kind = answer.headers.get("content-type", "application/json")
         if kind.startswith("text/event-stream"):
-            return EventStream(answer)
+            return EventStream(events(answer), answer.status_code, answer.aclose)
         content = await unless_gone(request, whole(answer))
         kept = {k: v for k, v in answer.headers.items() if k.lower() == "retry-after"}
         return Response(content, answer.status_code, kept, kind)

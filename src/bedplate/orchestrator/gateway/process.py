@@ -15,8 +15,8 @@ from bedplate.serving.api import Access, Address, answer_until_stopped
 def run_gateway(data: Path, model: str, host: str, port: int) -> int:
     """Answer until SIGTERM; the exit code. Raises `EnvironmentLacks` for a port in use."""
     listener = Address(host, port).bind()
-    ring, _ = keyfile.load_or_make(data)
     internal = record.internal_key(data)
+    ring = keyfile.load(data)
     upstream = Upstream(run_dir(data) / record.ENGINE_SOCKET, internal)
     gateway = Gateway(upstream, Access(ring, internal), model)
     return answer_until_stopped(gateway.build(), listener)

@@ -12,8 +12,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
-from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from bedplate.core.logging import get_logger
 from bedplate.core.trace import TraceContext
@@ -114,19 +112,3 @@ async def events(answer: httpx.Response) -> AsyncIterator[bytes]:
         await answer.aclose()
     if not ended:
         yield error_event("the engine ended before the answer did", "engine_lost")
-
-
-class EventStream(StreamingResponse):
-    """The engine's events as our answer. Closes upstream also when it was never begun."""
-
-    def __init__(self, answer: httpx.Response) -> None:
-        self._answer = answer
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        super().__init__(events(answer), answer.status_code, headers, "text/event-stream")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._answer.aclose()
