@@ -33,6 +33,7 @@ from bedplate.serving.api import find_model
 
 FORMATS = ("Q4_0", "Q4_1", "Q8_0", "BF16")
 CONTEXT, STEPS, PROMPT = 128, 32, 512
+QUALITY_ROWS = 128  # logits rows a step, where quality is measured
 TREE = Path(__file__).resolve().parents[2]
 
 
@@ -69,10 +70,13 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             paths = quantised_models(Path(folder))
-            records = [
-                measure(column, paths, rounds=rounds, seed=arguments.seed, tree=tree)
-                for column in COLUMNS
-            ]
+            with ours.load(QUALITY_ROWS, 512) as engine:
+                records = []
+            for column in COLUMNS:
+                print(f"measuring {column.name}", file=sys.stderr, flush=True)
+                records.append(
+                    measure(column, paths, quality, rounds=rounds, seed=arguments.seed, tree=tree)
+                )
     except PeerMissing as missing:
         print(f"NOT RUN: {missing}")
         return 3
@@ -114,7 +118,13 @@ def peer_speed(peer: Peer, column: Column, seed: int) -> float:
 
 
 def measure(
-    column: Column, paths: dict[str, str], *, rounds: int, seed: int, tree: Any
+    column: Column,
+    paths: dict[str, str],
+    quality: dict[str, Any],
+    *,
+    rounds: int,
+    seed: int,
+    tree: Any,
 ) -> Measurement:
     """One column, interleaved with the peer's best format."""
     kind = best_format(column, paths)
