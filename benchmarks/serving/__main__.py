@@ -71,7 +71,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             paths = quantised_models(Path(folder))
             with ours.load(QUALITY_ROWS, 512) as engine:
-                records = []
+                quality = measure_quality(engine)
+            records = []
             for column in COLUMNS:
                 print(f"measuring {column.name}", file=sys.stderr, flush=True)
                 records.append(
@@ -163,7 +164,6 @@ def measure(
             "threads": int(info.properties["cpu.threads"]),
             "isa": info.properties["cpu.isa"],
         }
-        quality = measure_quality(engine)
     return measured(
         summarise(values[1:]),
         rounds=rounds,
