@@ -146,6 +146,7 @@ def test_defaults_follow_openai() -> None:
     assert wire.sampling_of(chat(max_tokens=5, max_completion_tokens=6), 0).max_tokens == 6
     assert wire.sampling_of(chat(top_k=-1), 0).top_k == 0
     assert 0 <= wire.sampling_of(chat(seed=-1), 0).seed < 2**64
+    assert wire.sampling_of(chat(seed=7), 0).row(3)[4:6] == (7, 3)
 
 
 @pytest.mark.parametrize(
