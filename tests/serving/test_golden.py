@@ -88,6 +88,8 @@ def test_the_same_prompts_inside_a_batch_of_32(
         if (found := compare.check(e, s, form, tally))
     }
     assert problems == {}
+    assert tally.rms_sigmas < 1.5
+    assert tally.agreed > 0.85 * tally.positions
 
 
 def test_the_check_refuses_wrong_logits(engine: Engine, expected: list[compare.Expected]) -> None:

@@ -64,7 +64,7 @@ class _Scoring:
 
 
 class EngineLoop:
-    """Owns scheduler, runner and thread. Built by `load.load_engine`."""
+    """Owns scheduler, runner and thread. `load.Engine` builds it."""
 
     def __init__(
         self,
@@ -181,13 +181,6 @@ class EngineLoop:
     def health(self) -> Health:
         """Ready, or stalled when work is pending and no step comes."""
         return self._progress.health()
-
-    def drain(self, timeout_ns: int) -> bool:
-        """Refuse new requests and wait for the live ones; whether all ended in time."""
-        self._progress.enter(HealthState.DRAINING, "shutting down")
-        with self._wake:
-            self._stopping = self._stopping or "the engine is shutting down"
-            return self._wake.wait_for(lambda: self._open == 0, timeout_ns / 1e9)
 
     def close(self) -> None:
         """Stop at once; live requests get an error. Safe to repeat."""
