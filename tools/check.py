@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from checks import documentation, external, generated, imports, leaks, lengths, results
+from checks import abi, documentation, external, generated, imports, leaks, lengths, results
 
 ROOT = Path(__file__).resolve().parent.parent
 Check = Callable[[Path, bool], list[str]]
@@ -32,6 +32,7 @@ CHECKS: dict[str, Check] = {
     "lengths": lengths.file_lengths,
     "clang-format": external.clang_format,
     "generated": generated.current,
+    "abi": abi.append_only,
     "leaks": leaks.no_machine_facts,
     "docs": documentation.site,
     "results": results.stale_numbers,

@@ -24,6 +24,7 @@ from bedplate.core.machine import machine_facts, tree_facts
 from bedplate.core.measurement import Measurement, measured, store
 from bedplate.core.paths import native_library_dir
 from bedplate.core.samples import compare, summarise
+from bedplate.hal.abi import ABI_VERSION
 from bedplate.hal.api import open_device
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +82,7 @@ def main() -> int:
             "unit": "ns",
             "better": "lower",
             "machine": machine_facts(),
-            "versions": {"abi": "0.1"},
+            "versions": {"abi": ABI_VERSION},
             "conditions": conditions | {"threads": threads},
             "quality": {"suite": "bedplate hal conform cpu"},
         }

@@ -21,7 +21,7 @@ from bedplate.hal import probe, trust
         ("QUERY { return -4; }", "refused the query for ABI major 0 with status -4"),
         ("QUERY { *out = 0; return 0; }", "null table"),
         ("QUERY { api.queue = 0; *out = &api; return 0; }", "no queue table"),
-        ("QUERY { api.major = 7; *out = &api; return 0; }", "speaks ABI 7.1, this host 0.1"),
+        ("QUERY { api.major = 7; *out = &api; return 0; }", "speaks ABI 7.1, this host 0.2"),
         ("QUERY { api.reserved[2] = 1; *out = &api; return 0; }", "reserved or unknown"),
         ("QUERY { mem.reserved[0] = 1; *out = &api; return 0; }", "table mem has a non-zero"),
         ("QUERY { api.head.struct_size = 4; *out = &api; return 0; }", "struct_size 4"),

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::mem::size_of;
 
 pub const BP_ABI_MAJOR: u32 = 0;
-pub const BP_ABI_MINOR: u32 = 1;
+pub const BP_ABI_MINOR: u32 = 2;
 
 // What every function returns: 0, or one of these. The text is in core.last_error of the same thread.
 /// done

@@ -6,8 +6,9 @@ Generated from native/hal/spec.toml by python -m bedplate.hal.spec; do not edit.
 # fmt: off
 # ruff: noqa: E501  generated: one declaration a line
 
+ABI_VERSION = "0.2"
 ABI_MAJOR = 0
-ABI_MINOR = 1
+ABI_MINOR = 2
 
 BP_OK = 0
 BP_INVALID_ARGUMENT = -1

@@ -107,7 +107,7 @@ def _first_open(backend: Backend, info: DeviceInfo) -> dict[str, Any] | None:
 def _key(backend: Backend, info: DeviceInfo) -> dict[str, str]:
     return {
         "library_sha256": backend.sha256,
-        "abi": f"{abi.ABI_MAJOR}.{abi.ABI_MINOR}",
+        "abi": abi.ABI_VERSION,
         "driver": info.driver,
         "device": info.name,
         "suite": SUITE_VERSION,

@@ -84,7 +84,7 @@ def mismatch(manifest: Manifest) -> str | None:
     """Why its file cannot work in this process, or None."""
     major, minor = manifest.abi
     if major != abi.ABI_MAJOR:
-        return f"it speaks ABI {major}.{minor}, this host {abi.ABI_MAJOR}.{abi.ABI_MINOR}"
+        return f"it speaks ABI {major}.{minor}, this host {abi.ABI_VERSION}"
     if manifest.isa not in ("any", platform.machine()):
         return f"it is built for {manifest.isa}, this machine is {platform.machine()}"
     return None

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 #define BP_ABI_MAJOR 0u
-#define BP_ABI_MINOR 1u
+#define BP_ABI_MINOR 2u
 
 /* What every function returns: 0, or one of these. The text is in core.last_error of the same
  * thread. */

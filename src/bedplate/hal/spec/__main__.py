@@ -1,7 +1,9 @@
-"""`python -m bedplate.hal.spec [--check]`: write what the spec implies.
+"""`python -m bedplate.hal.spec [--check|--report|--tag]`: write what the spec implies.
 
-With `--check` nothing is written: a file that is not what the spec implies is
-named, and the exit code is 1.
+`--check` writes nothing: a file that is not what the spec implies is named,
+and the exit code is 1. `--report` compares the spec with the newest released
+version and exits with 1 unless all changes are appends. `--tag` keeps the
+present version with its headers under `native/hal/abi`, for ever.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from bedplate.hal.spec.header import hal_h, layout_h, loader_h
 from bedplate.hal.spec.model import Spec, load
 from bedplate.hal.spec.page import page
 from bedplate.hal.spec.python import module
+from bedplate.hal.spec.report import report
 from bedplate.hal.spec.rust import rust
 from bedplate.hal.spec.stubs import stubs_c, stubs_h
-
-SPEC = "native/hal/spec.toml"
+from bedplate.hal.spec.tags import SPEC, TagError, make
 
 
 def outputs(spec: Spec) -> dict[str, str]:
@@ -45,9 +47,12 @@ def stale(root: Path) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write, or with `--check` compare; 1 when a file is not current."""
+    """Write, compare, report or tag; 1 when a file is not current or a change is refused."""
     parser = argparse.ArgumentParser(prog="python -m bedplate.hal.spec", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when stale")
+    act = parser.add_mutually_exclusive_group()
+    act.add_argument("--check", action="store_true", help="write nothing, exit 1 when stale")
+    act.add_argument("--report", action="store_true", help="changes since the newest tag")
+    act.add_argument("--tag", action="store_true", help="keep this version's headers")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the source tree")
     options = parser.parse_args(arguments)
     if options.check:
@@ -55,10 +60,29 @@ def main(arguments: list[str] | None = None) -> int:
         for name in names:
             print(f"{name} is not what {SPEC} implies; run python -m bedplate.hal.spec")
         return 1 if names else 0
+    if options.report:
+        lines, refused = report(options.root)
+        print("\n".join(lines))
+        return 1 if refused else 0
+    if options.tag:
+        return _tag(options.root)
     for name, text in outputs(load(options.root / SPEC)).items():
         path = options.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    return 0
+
+
+def _tag(root: Path) -> int:
+    if names := stale(root):
+        print(f"{names[0]} is not what {SPEC} implies; run python -m bedplate.hal.spec first")
+        return 1
+    try:
+        made = make(root)
+    except TagError as error:
+        print(error)
+        return 1
+    print(f"tagged {made.name} in {made.folder}")
     return 0
 
 

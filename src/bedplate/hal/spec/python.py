@@ -27,6 +27,7 @@ def module(spec: Spec) -> str:
     """The text of `abi.py`."""
     lines = [f'"""The HAL\'s ABI as Python sees it.\n\n{NOTE}\n"""', ""]
     lines += ["# fmt: off", "# ruff: noqa: E501  generated: one declaration a line", ""]
+    lines += [f'ABI_VERSION = "{spec.major}.{spec.minor}"']
     lines += [f"ABI_MAJOR = {spec.major}", f"ABI_MINOR = {spec.minor}", ""]
     for group in spec.groups:
         lines += [f"{value.name} = {value.text}" for value in group.values]
