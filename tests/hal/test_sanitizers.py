@@ -39,7 +39,8 @@ def test_nothing_is_found(sanitizer: str, tmp_path: Path, conform_module: Path) 
     flags = FLAGS[sanitizer]
     shared = [HAL / "error.c", HAL / "adopt.c"]
     loader = [HAL / "loader" / name for name in ("host.c", "loader.c", "negotiate.c", "stubs.c")]
-    backend = [*(HAL / "cpu").glob("*.c"), *(HAL / "cpu" / "ops").glob("*.c")]
+    folders = (HAL / "chassis", HAL / "cpu", HAL / "cpu" / "ops")
+    backend = [source for folder in folders for source in folder.glob("*.c")]
     driver = Path(__file__).parent / "native" / "driver.c"
     objects = compile_all([*shared, *loader, *backend, driver], tmp_path, flags)
     common, host, device, main = objects[:2], objects[2:6], objects[6:-1], objects[-1]

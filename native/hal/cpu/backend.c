@@ -2,38 +2,22 @@
 #include "backend.h"
 
 #include "../adopt.h"
+#include "../chassis/host.h"
+#include "../chassis/memory.h"
+#include "../chassis/module.h"
+#include "../chassis/queue.h"
 #include "device.h"
 #include "isa.h"
-#include "memory.h"
-#include "module.h"
 #include "plan.h"
-#include "queue.h"
-#include "timeline.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static bp_host host;
-
-void bp_backend_log(uint32_t level, const char *line) {
-    bp_text text = {line, strlen(line)};
-    if (host.log)
-        host.log(host.user, level, &text);
-}
-
-static int32_t check_index(uint32_t index) {
-    if (index < BP_DEVICE_COUNT)
-        return BP_OK;
-    return bp_fail(BP_NOT_FOUND, "there is no device %u; this backend has %u", index,
-                   BP_DEVICE_COUNT);
-}
-
 static int32_t enumerate(uint32_t *count) {
     if (!count)
         return bp_fail(BP_INVALID_ARGUMENT, "core.enumerate got no place for its result");
-    *count = BP_DEVICE_COUNT;
-    return BP_OK;
+    return bp_driver_own.count(count);
 }
 
 static bp_text text_of(const char *words) {
@@ -78,7 +62,7 @@ static const facts *facts_of(int level, uint32_t threads) {
 static int32_t properties(uint32_t index, bp_device_properties *out) {
     int level = 0;
     uint32_t threads = 1;
-    int32_t status = check_index(index);
+    int32_t status = bp_device_index(index);
     if (status == BP_OK)
         status = bp_isa_chosen(&level);
     if (status == BP_OK)
@@ -110,7 +94,7 @@ static int32_t capabilities(uint32_t index, bp_capability *out, uint32_t capacit
         {BP_CAP_DYNAMIC_SHARED, BP_CAPABILITY_BYTES, BP_MAX_SHARED_BYTES},
     };
     const uint32_t known = sizeof(ALL) / sizeof(ALL[0]);
-    int32_t status = check_index(index);
+    int32_t status = bp_device_index(index);
     if (status)
         return status;
     if (!count || (capacity && !out))
@@ -151,13 +135,7 @@ static const bp_api API = {
 };
 
 int32_t bp_cpu_query(const bp_host *given, uint32_t wanted_major, const bp_api **out) {
-    if (!out)
-        return bp_fail(BP_INVALID_ARGUMENT, "the query got no place for its result");
-    *out = NULL;
-    if (wanted_major != BP_ABI_MAJOR)
-        return bp_fail(BP_VERSION, "this backend speaks ABI major %u, not %u", BP_ABI_MAJOR,
-                       wanted_major);
-    int32_t status = given ? BP_ADOPT(given, &host, "the host") : BP_OK;
+    int32_t status = bp_host_accept(given, wanted_major, out);
     if (status == BP_OK)
         *out = &API;
     return status;

@@ -1,23 +1,18 @@
-/* Memory objects: host memory that the device addresses directly. */
+/* The cpu's memory objects; their address is their host pointer. */
 #ifndef BEDPLATE_HAL_CPU_MEMORY_H
 #define BEDPLATE_HAL_CPU_MEMORY_H
 
-#include "device.h"
+#include "../chassis/memory.h"
 
-typedef struct bp_memory {
-    bp_object object;
-    unsigned char *data;
-    uint64_t bytes, alignment;
-    /* Bytes of the mapping, 0 for heap memory; pinned memory is the caller's. */
+typedef struct bp_cpu_memory {
+    bp_memory memory;
+    /* Bytes of the mapping; 0 for heap memory and for the caller's. */
     uint64_t mapped_bytes;
-    int pinned;
-} bp_memory;
+} bp_cpu_memory;
 
-extern const bp_mem bp_memory_table;
-
-/* Resolves a range to an address, or null with a sentence. Memory 0 is refused. Holds the lock. */
-unsigned char *bp_memory_resolve(bp_device *device, const bp_range *range, const char *what);
-
-void bp_memory_free(bp_device *device, bp_memory *memory);
+/* The bytes of a span. */
+static inline unsigned char *bp_cpu_bytes(const bp_span *span) {
+    return (unsigned char *)span->memory->host + span->offset;
+}
 
 #endif

@@ -5,8 +5,8 @@
 #include "plan.h"
 
 #include "../adopt.h"
+#include "../chassis/retire.h"
 #include "memory.h"
-#include "retire.h"
 
 #include <stdlib.h>
 
@@ -237,9 +237,11 @@ static int32_t bind_one(bp_device *device, const bp_cpu_plan *plan, uint32_t i,
         return BP_OK;
     }
     snprintf(what, sizeof(what), "binding %u of %s", i, plan->op->name);
-    *address = bp_memory_resolve(device, range, what);
-    if (!*address)
-        return BP_INVALID_ARGUMENT;
+    bp_span span;
+    int32_t status = bp_memory_resolve(device, range, what, &span);
+    if (status)
+        return status;
+    *address = bp_cpu_bytes(&span);
     if (range->length < tensor->bytes)
         return bp_fail(BP_INVALID_ARGUMENT, "%s has %llu bytes, its tensor reaches over %llu", what,
                        (unsigned long long)range->length, (unsigned long long)tensor->bytes);
@@ -271,29 +273,49 @@ static int32_t check_overlap(const bp_cpu_plan *plan, unsigned char *const *addr
     return BP_OK;
 }
 
-int32_t bp_plan_bind(bp_device *device, const bp_plan_object *object, const bp_op_command *command,
-                     unsigned char **addresses, unsigned char **workspace) {
+static int32_t bind_workspace(bp_device *device, const bp_op_command *command,
+                              bp_cpu_binding *binding) {
+    const bp_cpu_plan *plan = binding->plan;
+    bp_span span;
+    binding->workspace = NULL;
+    if (!plan->workspace_bytes && !command->workspace.memory)
+        return BP_OK;
+    int32_t status = bp_memory_resolve(device, &command->workspace, "workspace", &span);
+    if (status)
+        return status;
+    if (span.bytes < plan->workspace_bytes)
+        return bp_fail(BP_INVALID_ARGUMENT, "%s wants a workspace of %llu bytes, got %llu",
+                       plan->op->name, (unsigned long long)plan->workspace_bytes,
+                       (unsigned long long)span.bytes);
+    binding->workspace = bp_cpu_bytes(&span);
+    return BP_OK;
+}
+
+/* Checks the bindings and the workspace of one op command. Holds the device's lock. */
+static int32_t bind(bp_device *device, const bp_op_command *command, bp_op_node *node) {
+    const bp_plan_object *object = bp_object_find(command->plan, BP_KIND_PLAN, device);
+    if (!object)
+        return BP_INVALID_ARGUMENT;
     const bp_cpu_plan *plan = &object->plan;
-    *workspace = NULL;
+    bp_cpu_binding *binding = node->bound;
+    binding->plan = plan;
+    node->name = plan->op->name;
     if (command->binding_count != plan->count || !command->bindings)
         return bp_fail(BP_INVALID_ARGUMENT, "%s takes %u bindings, got %u", plan->op->name,
                        plan->count, command->binding_count);
     for (uint32_t i = 0; i < plan->count; i++) {
-        int32_t status = bind_one(device, plan, i, &command->bindings[i], &addresses[i]);
+        int32_t status = bind_one(device, plan, i, &command->bindings[i], &binding->addresses[i]);
         if (status)
             return status;
     }
-    if (plan->workspace_bytes || command->workspace.memory) {
-        *workspace = bp_memory_resolve(device, &command->workspace, "workspace");
-        if (!*workspace)
-            return BP_INVALID_ARGUMENT;
-        if (command->workspace.length < plan->workspace_bytes)
-            return bp_fail(BP_INVALID_ARGUMENT, "%s wants a workspace of %llu bytes, got %llu",
-                           plan->op->name, (unsigned long long)plan->workspace_bytes,
-                           (unsigned long long)command->workspace.length);
-    }
-    return check_overlap(plan, addresses);
+    int32_t status = bind_workspace(device, command, binding);
+    return status ? status : check_overlap(plan, binding->addresses);
 }
+
+const bp_batch_driver bp_batch_driver_own = {
+    .op_bytes = sizeof(bp_cpu_binding),
+    .op = bind,
+};
 
 const bp_ops bp_ops_table = {
     .head = {1, sizeof(bp_ops)},

@@ -2,7 +2,7 @@
 #ifndef BEDPLATE_HAL_CPU_PLAN_H
 #define BEDPLATE_HAL_CPU_PLAN_H
 
-#include "device.h"
+#include "../chassis/batch.h"
 #include "ops.h"
 
 typedef struct bp_plan_object {
@@ -10,14 +10,16 @@ typedef struct bp_plan_object {
     bp_cpu_plan plan;
 } bp_plan_object;
 
+/* A plan with the addresses of one op command. */
+typedef struct bp_cpu_binding {
+    const bp_cpu_plan *plan;
+    unsigned char *workspace;
+    unsigned char *addresses[BP_MAX_OP_TENSORS];
+} bp_cpu_binding;
+
 extern const bp_ops bp_ops_table;
 
 void bp_plan_free(bp_plan_object *plan);
-
-/* Checks the bindings and the workspace of one op command; fills addresses[tensor] and *workspace.
- * Holds the device's lock. */
-int32_t bp_plan_bind(bp_device *device, const bp_plan_object *plan, const bp_op_command *command,
-                     unsigned char **addresses, unsigned char **workspace);
 
 /* Bytes of one element times lanes, or of one block of 32; 0 for an unknown dtype. */
 uint32_t bp_dtype_bytes(uint32_t dtype, uint32_t *elements);

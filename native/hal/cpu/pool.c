@@ -2,12 +2,13 @@
 #define _GNU_SOURCE
 #include "pool.h"
 
-#include "futex.h"
-#include "thread.h"
+#include "../chassis/futex.h"
+#include "../chassis/thread.h"
 
 #include "bedplate/hal.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 /* Chosen, not measured: tens of microseconds, to bridge the serial part between two grids of a
@@ -124,7 +125,7 @@ static void drain(bp_pool *pool) {
         bp_pause();
         /* The worker may have lost its core to us. */
         if (turn % 4096 == 0)
-            bp_yield();
+            sched_yield();
     }
 }
 

@@ -29,7 +29,8 @@ int32_t bp_timeline_advance(bp_timeline_object *timeline, uint64_t value) {
     return BP_OK;
 }
 
-void bp_timeline_poison(bp_timeline_object *timeline, int32_t status, const char *text) {
+void bp_timeline_poison(bp_object *object, int32_t status, const char *text) {
+    bp_timeline_object *timeline = (bp_timeline_object *)object;
     pthread_mutex_lock(&timeline->lock);
     if (atomic_load_explicit(&timeline->error, memory_order_relaxed) == 0) {
         snprintf(timeline->text, sizeof(timeline->text), "%s", text);
@@ -63,8 +64,8 @@ int32_t bp_timeline_await(bp_timeline_object *timeline, uint64_t value, uint64_t
     return status;
 }
 
-int bp_timeline_waited(const bp_timeline_object *timeline) {
-    return timeline->waited != 0;
+int bp_timeline_waited(const bp_object *timeline) {
+    return ((const bp_timeline_object *)timeline)->waited != 0;
 }
 
 void bp_timeline_free(bp_timeline_object *timeline) {
@@ -181,7 +182,7 @@ static int32_t destroy(uint64_t handle, uint64_t timeline_handle) {
     pthread_mutex_lock(&device->lock);
     bp_timeline_object *timeline = bp_object_find(timeline_handle, BP_KIND_TIMELINE, device);
     if (timeline) {
-        bp_timeline_poison(timeline, BP_CANCELLED, "the timeline was destroyed");
+        bp_timeline_poison(&timeline->object, BP_CANCELLED, "the timeline was destroyed");
         bp_retire(device, &timeline->object);
     }
     pthread_mutex_unlock(&device->lock);

@@ -5,8 +5,8 @@
  * and is refused. What keeps the object alive after the look-up is the device's lock, or the rule
  * of retire.h for work in flight.
  */
-#ifndef BEDPLATE_HAL_CPU_OBJECT_H
-#define BEDPLATE_HAL_CPU_OBJECT_H
+#ifndef BEDPLATE_HAL_CHASSIS_OBJECT_H
+#define BEDPLATE_HAL_CHASSIS_OBJECT_H
 
 #include "bedplate/hal.h"
 
@@ -31,6 +31,9 @@ typedef struct bp_object {
     struct bp_object *next, *previous;
     /* Ticket at the time of release; retire.h. */
     uint64_t stamp;
+    /* Objects that live inside this one and have handles (a module's kernels), linked by the same
+     * member; their handles go stale with it. */
+    struct bp_object *parts;
 } bp_object;
 
 /* Gives `object` a handle. BP_OUT_OF_MEMORY when slots ran out. */

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "thread.h"
 
-#include <sched.h>
 #include <signal.h>
 
 int bp_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), void *argument) {
@@ -14,8 +13,4 @@ int bp_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), 
     if (error == 0)
         pthread_setname_np(*thread, name);
     return error;
-}
-
-void bp_yield(void) {
-    sched_yield();
 }

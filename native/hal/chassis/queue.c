@@ -12,16 +12,8 @@
  * after step without waiting. Chosen, not measured. */
 #define SPIN_NS 20000ull
 
-uint64_t bp_queue_oldest(bp_device *device) {
-    uint64_t oldest = UINT64_MAX;
-    for (const bp_object *object = device->objects; object; object = object->next) {
-        if (object->kind != BP_KIND_QUEUE)
-            continue;
-        const bp_queue_object *queue = (const bp_queue_object *)object;
-        if (queue->oldest < oldest)
-            oldest = queue->oldest;
-    }
-    return oldest;
+uint64_t bp_queue_oldest(const bp_object *queue) {
+    return ((const bp_queue_object *)queue)->oldest;
 }
 
 static bp_work *pop(bp_queue_object *queue) {
@@ -77,7 +69,7 @@ static void *serve(void *argument) {
         uint32_t ending = atomic_load_explicit(&queue->cancel, memory_order_acquire);
         bp_work *work = pop(queue);
         if (work) {
-            bp_work_execute(device, queue, work);
+            bp_work_execute(queue, work);
             finish(device, queue, work);
         } else if (ending) {
             return NULL;
@@ -93,42 +85,44 @@ static void post(bp_queue_object *queue) {
         bp_futex_wake(&queue->posted, 1);
 }
 
-void bp_queue_stop(bp_queue_object *queue) {
+void bp_queue_stop(bp_object *object) {
+    bp_queue_object *queue = (bp_queue_object *)object;
     atomic_store_explicit(&queue->cancel, 1, memory_order_seq_cst);
     post(queue);
     pthread_join(queue->thread, NULL);
 }
 
-void bp_queue_free(bp_queue_object *queue) {
-    const bp_device *device = queue->device;
-    for (uint32_t i = 0; queue->shared && i < device->threads; i++)
-        free(queue->shared[i].data);
-    free(queue->shared);
+void bp_queue_free(bp_object *object) {
+    bp_queue_object *queue = (bp_queue_object *)object;
+    bp_executor_own.close(queue);
     free(queue->spare);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
 
 static int32_t start(bp_device *device, uint64_t *out) {
-    bp_queue_object *queue = calloc(1, sizeof(*queue));
+    bp_queue_object *queue = calloc(1, bp_executor_own.queue_bytes);
     if (!queue)
         return bp_fail(BP_OUT_OF_MEMORY, "no host memory for a queue");
     queue->oldest = UINT64_MAX;
     queue->device = device;
     pthread_mutex_init(&queue->lock, NULL);
-    queue->shared = calloc(device->threads, sizeof(*queue->shared));
-    if (!queue->shared || bp_thread_start(&queue->thread, "bp-cpu-queue", serve, queue)) {
-        bp_queue_free(queue);
-        return bp_fail(BP_OUT_OF_MEMORY, "the system has no thread for another queue");
+    int32_t status = bp_executor_own.open(queue);
+    if (status == BP_OK &&
+        bp_thread_start(&queue->thread, bp_executor_own.thread_name, serve, queue))
+        status = bp_fail(BP_OUT_OF_MEMORY, "the system has no thread for another queue");
+    if (status) {
+        bp_queue_free(&queue->object);
+        return status;
     }
     pthread_mutex_lock(&device->lock);
-    int32_t status = bp_device_add(device, &queue->object, BP_KIND_QUEUE);
+    status = bp_device_add(device, &queue->object, BP_KIND_QUEUE);
     if (status == BP_OK)
         *out = queue->object.handle;
     pthread_mutex_unlock(&device->lock);
     if (status) {
-        bp_queue_stop(queue);
-        bp_queue_free(queue);
+        bp_queue_stop(&queue->object);
+        bp_queue_free(&queue->object);
     }
     return status;
 }
@@ -221,12 +215,12 @@ static int32_t destroy(uint64_t handle, uint64_t queue_handle) {
     pthread_mutex_unlock(&device->lock);
     if (queue) {
         /* It stays on the list until its thread ended, so that its batches still count. */
-        bp_queue_stop(queue);
+        bp_queue_stop(&queue->object);
         pthread_mutex_lock(&device->lock);
         bp_device_remove(device, &queue->object);
         bp_retire_sweep(device);
         pthread_mutex_unlock(&device->lock);
-        bp_queue_free(queue);
+        bp_queue_free(&queue->object);
     }
     bp_device_leave(device);
     return queue ? BP_OK : BP_INVALID_ARGUMENT;

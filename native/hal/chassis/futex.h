@@ -1,6 +1,6 @@
 /* Sleep on a word until it changes; the clock; the pause of a spin. Linux only. */
-#ifndef BEDPLATE_HAL_CPU_FUTEX_H
-#define BEDPLATE_HAL_CPU_FUTEX_H
+#ifndef BEDPLATE_HAL_CHASSIS_FUTEX_H
+#define BEDPLATE_HAL_CHASSIS_FUTEX_H
 
 #include <limits.h>
 #include <linux/futex.h>

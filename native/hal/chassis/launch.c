@@ -1,0 +1,120 @@
+/* See launch.h. */
+#include "launch.h"
+
+#include <string.h>
+
+#define MOST_ARGUMENTS 512u
+
+/* Bytes of one argument's alignment: its size as a power of two, up to 8. */
+static uint32_t alignment_of(uint32_t bytes) {
+    return bytes >= 8 ? 8 : bytes >= 4 ? 4 : bytes >= 2 ? 2 : 1;
+}
+
+int32_t bp_launch_measure(const bp_launch_command *launch, uint64_t *bytes) {
+    uint64_t at = 0;
+    if (launch->argument_count > MOST_ARGUMENTS || (launch->argument_count && !launch->arguments))
+        return bp_fail(BP_INVALID_ARGUMENT, "%u arguments; up to %u are known",
+                       launch->argument_count, MOST_ARGUMENTS);
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const bp_argument *argument = &launch->arguments[i];
+        uint32_t size = argument->kind == BP_ARGUMENT_RANGE ? 8 : argument->bytes;
+        if (argument->kind != BP_ARGUMENT_RANGE &&
+            (argument->kind != BP_ARGUMENT_BYTES || !argument->data || size == 0))
+            return bp_fail(BP_INVALID_ARGUMENT, "argument %u has kind %u and %u bytes at %p", i,
+                           argument->kind, size, argument->data);
+        uint32_t alignment = alignment_of(size);
+        at = (at + alignment - 1) / alignment * alignment + size;
+        if (at > BP_MAX_LAUNCH_PARAMETER_BYTES)
+            return bp_fail(BP_INVALID_ARGUMENT, "arguments of more than %u bytes",
+                           BP_MAX_LAUNCH_PARAMETER_BYTES);
+    }
+    *bytes = at;
+    return BP_OK;
+}
+
+/* Product of three counts into *product; a sentence when one is 0 or the product passes `most`. */
+static int32_t volume(const uint32_t counts[3], uint64_t most, const char *what,
+                      uint64_t *product) {
+    uint64_t plane = (uint64_t)counts[0] * counts[1];
+    if (!counts[0] || !counts[1] || !counts[2] || plane > most || counts[2] > most / plane)
+        return bp_fail(BP_INVALID_ARGUMENT,
+                       "a %s of %u x %u x %u; each is at least 1, all at most %llu", what,
+                       counts[0], counts[1], counts[2], (unsigned long long)most);
+    *product = plane * counts[2];
+    return BP_OK;
+}
+
+static int32_t compile_arguments(bp_device *device, const bp_launch_command *launch,
+                                 unsigned char *parameters, bp_piece *pieces) {
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const bp_argument *argument = &launch->arguments[i];
+        bp_span span = {0};
+        uint32_t size = argument->bytes;
+        if (argument->kind == BP_ARGUMENT_BYTES) {
+            uint32_t alignment = alignment_of(size);
+            at = (at + alignment - 1) / alignment * alignment;
+            memcpy(parameters + at, argument->data, size);
+        } else {
+            uint64_t address = 0;
+            if (argument->range.memory) {
+                int32_t status = bp_memory_resolve(device, &argument->range, "an argument", &span);
+                if (status)
+                    return status;
+                address = span.memory->address ? span.memory->address + span.offset : 0;
+            }
+            size = sizeof(address);
+            at = (at + 7) / 8 * 8;
+            memcpy(parameters + at, &address, size);
+        }
+        if (pieces)
+            pieces[i] = (bp_piece){argument->kind, (uint32_t)at, size, span};
+        at += size;
+    }
+    return BP_OK;
+}
+
+static int32_t check_limits(const bp_device *device, const bp_launch_command *launch) {
+    const bp_limits *limits = &device->limits;
+    if (launch->cluster[0] | launch->cluster[1] | launch->cluster[2]) {
+        uint64_t blocks = 0;
+        if (!limits->max_cluster_blocks)
+            return bp_fail(BP_UNSUPPORTED, "this backend has no clusters");
+        int32_t status = volume(launch->cluster, limits->max_cluster_blocks, "cluster", &blocks);
+        if (status)
+            return status;
+    }
+    if (launch->dynamic_shared_bytes > limits->max_shared_bytes)
+        return bp_fail(limits->max_shared_bytes ? BP_INVALID_ARGUMENT : BP_UNSUPPORTED,
+                       "%u bytes of dynamic shared memory; at most %u",
+                       launch->dynamic_shared_bytes, limits->max_shared_bytes);
+    return BP_OK;
+}
+
+int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch,
+                          unsigned char *parameters, bp_piece *pieces, bp_launch_node *node) {
+    const bp_kernel_object *kernel = bp_object_find(launch->kernel, BP_KIND_KERNEL, device);
+    uint64_t threads = 0, bytes = 0;
+    if (!kernel)
+        return BP_INVALID_ARGUMENT;
+    int32_t status = volume(launch->grid, 1ull << 48, "grid", &node->blocks);
+    if (status == BP_OK)
+        status = volume(launch->block, kernel->max_threads_per_block, "block", &threads);
+    if (status == BP_OK)
+        status = check_limits(device, launch);
+    if (status == BP_OK)
+        status = bp_launch_measure(launch, &bytes);
+    if (status)
+        return status;
+    node->kernel = kernel;
+    memcpy(node->grid, launch->grid, sizeof(node->grid));
+    memcpy(node->block, launch->block, sizeof(node->block));
+    memcpy(node->cluster, launch->cluster, sizeof(node->cluster));
+    node->shared_bytes = launch->dynamic_shared_bytes;
+    memset(parameters, 0, bytes);
+    node->parameters = parameters;
+    node->parameters_bytes = (uint32_t)bytes;
+    node->pieces = pieces;
+    node->piece_count = launch->argument_count;
+    return compile_arguments(device, launch, parameters, pieces);
+}

@@ -1,0 +1,45 @@
+/*
+ * Launches: grid, block and shared memory against the limits of kernel and device, and arguments.
+ *
+ * Arguments are packed as a native kernel reads them (see bp_argument): values aligned to their
+ * size up to 8, ranges as 8-byte device addresses. Beside that each argument is kept as a piece,
+ * for devices that are given arguments one by one. Wants limits from the device, nothing else.
+ */
+#ifndef BEDPLATE_HAL_CHASSIS_LAUNCH_H
+#define BEDPLATE_HAL_CHASSIS_LAUNCH_H
+
+#include "memory.h"
+#include "module.h"
+
+/* One argument: a span, or a value inside the packed parameters. */
+typedef struct bp_piece {
+    /* BP_ARGUMENT_RANGE or BP_ARGUMENT_BYTES. */
+    uint32_t kind;
+    /* Where it lies in the packed parameters, and how long it is there. */
+    uint32_t at, bytes;
+    /* memory is null for a null address. */
+    bp_span span;
+} bp_piece;
+
+typedef struct bp_launch_node {
+    const bp_kernel_object *kernel;
+    uint32_t grid[3], block[3], cluster[3];
+    /* Product of grid; at most 2^48. */
+    uint64_t blocks;
+    uint32_t shared_bytes;
+    uint32_t parameters_bytes;
+    /* Padding between arguments is zero. */
+    const unsigned char *parameters;
+    const bp_piece *pieces;
+    uint32_t piece_count;
+} bp_launch_node;
+
+/* Bytes of packed arguments; a status with a sentence when they are out of bounds. */
+int32_t bp_launch_measure(const bp_launch_command *launch, uint64_t *bytes);
+
+/* Checks everything and fills the node; `parameters` has the measured bytes, `pieces` one place for
+ * each argument, or is null when the backend wants none. Holds the device's lock. */
+int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch,
+                          unsigned char *parameters, bp_piece *pieces, bp_launch_node *node);
+
+#endif

@@ -1,0 +1,192 @@
+/* The mem table and resolving; see memory.h. */
+#include "memory.h"
+
+#include "../adopt.h"
+#include "retire.h"
+
+#include <stdlib.h>
+
+void bp_memory_free(bp_device *device, bp_memory *memory) {
+    if (!memory->pinned)
+        device->memory_used -= memory->bytes;
+    bp_memory_driver_own.release(device, memory);
+    free(memory);
+}
+
+/* Publishes new memory under the lock, or frees it. */
+static int32_t publish(bp_device *device, bp_memory *memory, uint64_t *out) {
+    pthread_mutex_lock(&device->lock);
+    if (!memory->pinned)
+        device->memory_used += memory->bytes;
+    int32_t status = bp_device_add(device, &memory->object, BP_KIND_MEMORY);
+    if (status)
+        bp_memory_free(device, memory);
+    else
+        *out = memory->object.handle;
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+static int32_t check_wanted(const bp_memory_info *wanted) {
+    if (wanted->bytes == 0)
+        return bp_fail(BP_INVALID_ARGUMENT, "memory of 0 bytes was asked for");
+    uint64_t most = bp_memory_driver_own.most_alignment;
+    if (wanted->alignment & (wanted->alignment - 1) || wanted->alignment > most)
+        return bp_fail(BP_INVALID_ARGUMENT, "alignment %llu is not a power of two up to %llu",
+                       (unsigned long long)wanted->alignment, (unsigned long long)most);
+    return BP_OK;
+}
+
+/* A zeroed object of the backend's size, or null with a sentence. */
+static bp_memory *make(void) {
+    bp_memory *memory = calloc(1, bp_memory_driver_own.memory_bytes);
+    if (!memory)
+        bp_fail(BP_OUT_OF_MEMORY, "no host memory for a memory object");
+    return memory;
+}
+
+static int32_t create_on(bp_device *device, const bp_memory_info *wanted, uint64_t *out) {
+    pthread_mutex_lock(&device->lock);
+    uint64_t left = device->memory_total - device->memory_used;
+    pthread_mutex_unlock(&device->lock);
+    if (wanted->bytes > left)
+        return bp_fail(BP_OUT_OF_MEMORY, "%llu bytes were asked for, %llu of %llu are left",
+                       (unsigned long long)wanted->bytes, (unsigned long long)left,
+                       (unsigned long long)device->memory_total);
+    bp_memory *memory = make();
+    if (!memory)
+        return BP_OUT_OF_MEMORY;
+    uint64_t least = bp_memory_driver_own.default_alignment;
+    memory->bytes = wanted->bytes;
+    memory->alignment = wanted->alignment > least ? wanted->alignment : least;
+    int32_t status = bp_memory_driver_own.allocate(device, memory);
+    if (status == BP_OK)
+        return publish(device, memory, out);
+    free(memory);
+    return status;
+}
+
+static int32_t create(uint64_t handle, const bp_memory_info *given, uint64_t *out) {
+    bp_memory_info wanted;
+    int32_t status = BP_ADOPT(given, &wanted, "memory info");
+    if (status == BP_OK && !out)
+        status = bp_fail(BP_INVALID_ARGUMENT, "mem.create got no place for its result");
+    if (status == BP_OK)
+        status = check_wanted(&wanted);
+    if (status)
+        return status;
+    bp_device *device = bp_device_enter(handle);
+    if (!device)
+        return BP_INVALID_ARGUMENT;
+    status = bp_device_alive(device);
+    if (status == BP_OK)
+        status = create_on(device, &wanted, out);
+    bp_device_leave(device);
+    return status;
+}
+
+static int32_t release(uint64_t handle, uint64_t memory_handle) {
+    bp_device *device = bp_device_enter(handle);
+    if (!device)
+        return BP_INVALID_ARGUMENT;
+    pthread_mutex_lock(&device->lock);
+    bp_memory *memory = bp_object_find(memory_handle, BP_KIND_MEMORY, device);
+    if (memory)
+        bp_retire(device, &memory->object);
+    pthread_mutex_unlock(&device->lock);
+    bp_device_leave(device);
+    return memory ? BP_OK : BP_INVALID_ARGUMENT;
+}
+
+static int32_t describe(uint64_t handle, uint64_t memory_handle, bp_memory_info *out) {
+    bp_device *device = bp_device_enter(handle);
+    if (!device)
+        return BP_INVALID_ARGUMENT;
+    bp_memory_info own = {.head = {1, sizeof(own)}};
+    pthread_mutex_lock(&device->lock);
+    const bp_memory *memory = bp_object_find(memory_handle, BP_KIND_MEMORY, device);
+    if (memory) {
+        own.bytes = memory->bytes;
+        own.alignment = memory->alignment;
+        own.address = memory->address;
+        own.host = memory->host;
+    }
+    pthread_mutex_unlock(&device->lock);
+    bp_device_leave(device);
+    return memory ? bp_answer(out, &own, sizeof(own), "memory info") : BP_INVALID_ARGUMENT;
+}
+
+static int32_t pin_on(bp_device *device, void *host, uint64_t bytes, uint64_t *out) {
+    bp_memory *memory = make();
+    if (!memory)
+        return BP_OUT_OF_MEMORY;
+    memory->pinned = 1;
+    memory->host = host;
+    memory->bytes = bytes;
+    memory->alignment = (uintptr_t)host & -(uintptr_t)host;
+    int32_t status = bp_memory_driver_own.pin(device, memory);
+    if (status == BP_OK)
+        return publish(device, memory, out);
+    free(memory);
+    return status;
+}
+
+static int32_t pin(uint64_t handle, void *host, uint64_t bytes, uint64_t *out) {
+    if (!bp_memory_driver_own.pin)
+        return bp_fail(BP_UNSUPPORTED, "this backend pins no host memory");
+    if (!host || !out || bytes == 0 || (uintptr_t)host + bytes < (uintptr_t)host)
+        return bp_fail(BP_INVALID_ARGUMENT, "mem.pin got %p with %llu bytes", host,
+                       (unsigned long long)bytes);
+    bp_device *device = bp_device_enter(handle);
+    if (!device)
+        return BP_INVALID_ARGUMENT;
+    int32_t status = bp_device_alive(device);
+    if (status == BP_OK)
+        status = pin_on(device, host, bytes, out);
+    bp_device_leave(device);
+    return status;
+}
+
+int32_t bp_memory_resolve(bp_device *device, const bp_range *range, const char *what,
+                          bp_span *span) {
+    bp_memory *memory = bp_object_find(range->memory, BP_KIND_MEMORY, device);
+    if (!memory)
+        return BP_INVALID_ARGUMENT;
+    if (range->offset > memory->bytes || range->length > memory->bytes - range->offset)
+        return bp_fail(BP_INVALID_ARGUMENT,
+                       "%s: offset %llu + %llu bytes is past the end of %llu bytes", what,
+                       (unsigned long long)range->offset, (unsigned long long)range->length,
+                       (unsigned long long)memory->bytes);
+    *span = (bp_span){memory, range->offset, range->length};
+    return BP_OK;
+}
+
+uint64_t bp_span_place(const bp_span *span) {
+    const bp_memory *memory = span->memory;
+    return (memory->address ? memory->address : (uint64_t)(uintptr_t)memory->host) + span->offset;
+}
+
+int bp_span_overlap(const bp_span *one, const bp_span *other) {
+    uint64_t a = one->offset, b = other->offset;
+    if (one->memory != other->memory) {
+        const bp_memory *left = one->memory, *right = other->memory;
+        if (left->address && right->address) {
+            a += left->address;
+            b += right->address;
+        } else if (left->host && right->host) {
+            a += (uint64_t)(uintptr_t)left->host;
+            b += (uint64_t)(uintptr_t)right->host;
+        } else {
+            return 0;
+        }
+    }
+    return a < b + other->bytes && b < a + one->bytes;
+}
+
+const bp_mem bp_memory_table = {
+    .head = {1, sizeof(bp_mem)},
+    .create = create,
+    .release = release,
+    .describe = describe,
+    .pin = pin,
+};
