@@ -1,7 +1,9 @@
 """Our logits against transformers on the same weights: 50 prompts, three formats.
 
 Teacher-forced: every position of a prompt is compared. The stored values are
-transformers' (see golden/make.py); the bounds are derived from the formats.
+transformers' (see golden/make.py); the bounds are derived from the formats. Long
+prompts take most of the time: `make test` holds each of them to one of the
+formats in turn, `make soak` to all.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from tests.serving.golden import compare
 from bedplate.serving.api import Engine, EngineOptions, Precision, Sampling
 
 LONGEST = 2048
+LONG = 400  # tokens; above, one format a prompt outside of soak
 # Rows a step may hold: kernels have tiles of their own for few rows.
 FEW, MANY = 8, 512
+IN_TURN = (Precision.QUANTIZED, Precision.FLOAT32, Precision.BFLOAT16)
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +57,15 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         yield found
 
 
-@pytest.mark.timeout(300)
-def test_every_prompt_alone_is_within_its_bound(
-    engine: Engine, expected: list[compare.Expected]
-) -> None:
-    """Logits and digests within the derived bound, the same best token where it is decided."""
+def in_turn(expected: list[compare.Expected], precision: Precision) -> list[compare.Expected]:
+    """The long prompts that `make test` holds this format to."""
+    longer = sorted((e for e in expected if len(e.ids) > LONG), key=lambda e: -len(e.ids))
+    return longer[IN_TURN.index(precision) :: len(IN_TURN)]
+
+
+def hold_alone(engine: Engine, chosen: list[compare.Expected]) -> None:
+    """Score each prompt by itself and hold its logits to the engine's format."""
     form, tally = engine.precision.value, compare.Tally()
-    # With few rows a step, long prompts take most of the time and show nothing new.
-    chosen = [e for e in expected if len(e.ids) <= (300 if engine.limits.max_batched_tokens == FEW
-                                                    else LONGEST)]  # fmt: skip
     problems = {
         i: found
         for i, e in enumerate(chosen)
@@ -71,6 +75,35 @@ def test_every_prompt_alone_is_within_its_bound(
     assert tally.rms_sigmas < 1.5, "sigma is too small to be believed"
     assert tally.decided > 0.05 * tally.positions
     assert tally.agreed > 0.85 * tally.positions
+
+
+@pytest.mark.timeout(300)
+def test_every_prompt_alone_is_within_its_bound(
+    engine: Engine, expected: list[compare.Expected]
+) -> None:
+    """Logits and digests within the derived bound, the same best token where it is decided."""
+    chosen = [e for e in expected if len(e.ids) <= LONG]
+    if engine.limits.max_batched_tokens == FEW:
+        chosen = [e for e in chosen if len(e.ids) <= 120]  # more steps of the same kind
+    else:
+        chosen += in_turn(expected, engine.precision)
+    hold_alone(engine, chosen)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_every_long_prompt_in_every_format(
+    engine: Engine, expected: list[compare.Expected]
+) -> None:
+    """What `make test` spreads over the formats, all of it."""
+    hold_alone(engine, [e for e in expected if len(e.ids) > LONG])
+
+
+def test_each_long_prompt_has_its_turn(expected: list[compare.Expected]) -> None:
+    """The formats together are held to all 50 prompts, up to 2,000 tokens."""
+    lengths = [len(e.ids) for precision in IN_TURN for e in in_turn(expected, precision)]
+    assert max(lengths) == 2000
+    assert len(lengths) + sum(len(e.ids) <= LONG for e in expected) == 50
 
 
 @pytest.mark.timeout(300)
