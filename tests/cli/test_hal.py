@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,8 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "bedplate.hal-list/1"
     (cpu,) = document["backends"]
-    assert (cpu["name"], cpu["abi"]) == ("cpu", "0.1")
+    assert cpu["name"] == "cpu"
+    assert re.fullmatch(r"0\.\d+", cpu["abi"])
     assert "ops" in cpu["devices"][0]["claims"]
     assert cpu["devices"][0]["certificate"] is None
 

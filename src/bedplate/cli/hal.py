@@ -1,4 +1,4 @@
-"""`bedplate hal list|doctor|conform`: backends, why one is missing, whether one tells the truth."""
+"""`bedplate hal list|doctor|conform|new`: backends, why one is missing, whether one is honest."""
 
 from __future__ import annotations
 
@@ -41,6 +41,12 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     # The other end of the suite's pipe: case names on stdin, results on stdout.
     verb.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     verb.set_defaults(run=conform)
+    verb = inner.add_parser(
+        "new", help="start a backend of your own: source and Makefile", parents=[common_flags()]
+    )
+    verb.add_argument("name", metavar="NAME")
+    verb.add_argument("-o", "--out", metavar="DIR", help="a new folder; default: ./NAME")
+    verb.set_defaults(run=new)
 
 
 def list_backends(arguments: argparse.Namespace) -> int:
@@ -111,6 +117,22 @@ def conform(arguments: argparse.Namespace) -> int:
         for report in reports:
             _print_report(report)
     return conform_exit_code(reports)
+
+
+def new(arguments: argparse.Namespace) -> int:
+    """Exit 0 written, 2 for a wrong name or a folder that is not empty."""
+    from bedplate.hal.api import new_backend
+
+    folder = Path(arguments.out or arguments.name)
+    made = new_backend(arguments.name, folder)
+    if arguments.json:
+        print_json({"schema": "bedplate.hal-new/1", "files": made})
+        return EXIT_DONE
+    for path in made:
+        print(path)
+    manifest = folder.absolute() / f"{arguments.name}.json"
+    print(f"build it with: make -C {folder}; test it with: bedplate hal conform {manifest}")
+    return EXIT_DONE
 
 
 def _print_report(report: DeviceReport) -> None:

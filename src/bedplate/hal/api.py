@@ -39,6 +39,7 @@ from bedplate.hal.ops import OpPlan, TensorRole, op_names, op_tensors, pack_attr
 from bedplate.hal.queue import Queue
 from bedplate.hal.suite.run import CaseResult
 from bedplate.hal.suite.worker import serve as serve_cases
+from bedplate.hal.template import create as new_backend
 from bedplate.hal.timeline import Fence, Timeline
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "conform_exit_code",
     "examine",
     "listing",
+    "new_backend",
     "op_names",
     "op_tensors",
     "open_device",
