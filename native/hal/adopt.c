@@ -12,9 +12,10 @@ int32_t bp_adopt(const void *given, void *own, uint32_t own_size, uint32_t reser
         return bp_fail(status, "%s is null", what);
     if (status != BP_OK) {
         const bp_head *head = given;
-        return bp_fail(status,
-                       "%s has struct_version %u and struct_size %u; 1 and 8 to %u are known", what,
-                       head->struct_version, head->struct_size, BP_STRUCT_MOST);
+        return bp_fail(
+            status,
+            "%s has struct_version %u and struct_size %u; 1 and multiples of 8 up to %u are known",
+            what, head->struct_version, head->struct_size, BP_STRUCT_MOST);
     }
     return BP_OK;
 }
@@ -25,7 +26,8 @@ int32_t bp_answer(void *given, const void *own, uint32_t own_size, const char *w
     if (!given)
         return bp_fail(BP_INVALID_ARGUMENT, "%s is null", what);
     const bp_head *head = given;
-    return bp_fail(BP_INVALID_ARGUMENT,
-                   "%s has struct_version %u and struct_size %u; 1 and 8 to %u are known", what,
-                   head->struct_version, head->struct_size, BP_STRUCT_MOST);
+    return bp_fail(
+        BP_INVALID_ARGUMENT,
+        "%s has struct_version %u and struct_size %u; 1 and multiples of 8 up to %u are known",
+        what, head->struct_version, head->struct_size, BP_STRUCT_MOST);
 }

@@ -1,6 +1,6 @@
 /*
- * From what a backend answered to what a host may use: majors equal, minor the smaller of both,
- * mandatory tables present, reserved words zero, no empty slot.
+ * From what a backend answered to what a host may use: majors equal, minor the smallest of host,
+ * loader and backend, mandatory tables present, reserved words zero, no empty slot.
  *
  * Trade-off: the result points straight at the backend's functions, so a call costs one indirection
  * and no check; what crosses later (batches, infos) is checked by the callee with hal_struct.h.
@@ -80,7 +80,10 @@ static int32_t complete(const bp_api *own, uint32_t major, uint32_t minor, const
     whole->api = *own;
     whole->api.head.struct_size = sizeof(whole->api);
     whole->api.major = major;
+    /* The loader is a side too: what it does not know it does not hand out. */
     whole->api.minor = own->minor < minor ? own->minor : minor;
+    if (whole->api.minor > BP_ABI_MINOR)
+        whole->api.minor = BP_ABI_MINOR;
     bp_hal_fill_core(&whole->core, own->core);
     bp_hal_fill_mem(&whole->mem, own->mem);
     bp_hal_fill_queue(&whole->queue, own->queue);

@@ -213,7 +213,7 @@ pub const BP_MAX_LAUNCH_PARAMETER_BYTES: u32 = 4096;
 pub struct BpHead {
     /// 1
     pub struct_version: u32,
-    /// bytes the caller knows of the whole struct
+    /// bytes the caller knows of the whole struct; a multiple of 8
     pub struct_size: u32,
 }
 

@@ -137,7 +137,7 @@ extern "C" {
 typedef struct bp_head {
     /* 1 */
     uint32_t struct_version;
-    /* bytes the caller knows of the whole struct */
+    /* bytes the caller knows of the whole struct; a multiple of 8 */
     uint32_t struct_size;
 } bp_head;
 

@@ -3,7 +3,8 @@
  *
  * Reading: take the smaller of both sizes, the missing tail is zero, a non-zero tail that we do not
  * know or a non-zero reserved word is refused with its offset. Answering: write at most what the
- * caller has. A struct that says it is larger than BP_STRUCT_MOST is taken for garbage.
+ * caller has. A struct that says it is larger than BP_STRUCT_MOST is taken for garbage, and so is a
+ * size that is no multiple of 8: every struct is one, and another size would cut a pointer in two.
  */
 #ifndef BEDPLATE_HAL_STRUCT_H
 #define BEDPLATE_HAL_STRUCT_H
@@ -18,6 +19,12 @@
 /* Offset that bp_struct_read reports when the head itself is wrong. */
 #define BP_STRUCT_HEAD 0u
 
+/* Whether a head can be one of any version. */
+static inline int bp_struct_head(const bp_head *head) {
+    return head->struct_version == 1 && head->struct_size >= sizeof(*head) &&
+           head->struct_size <= BP_STRUCT_MOST && head->struct_size % 8 == 0;
+}
+
 /* Copies `given` into `own` (own_size bytes, reserved[4] at reserved_offset). BP_OK, or
  * BP_INVALID_ARGUMENT for a bad head, or BP_INVALID_EXT with the offset of the first bad byte. */
 static inline int32_t bp_struct_read(const void *given, void *own, uint32_t own_size,
@@ -28,8 +35,7 @@ static inline int32_t bp_struct_read(const void *given, void *own, uint32_t own_
     if (!given)
         return BP_INVALID_ARGUMENT;
     memcpy(&head, given, sizeof(head));
-    if (head.struct_version != 1 || head.struct_size < sizeof(head) ||
-        head.struct_size > BP_STRUCT_MOST)
+    if (!bp_struct_head(&head))
         return BP_INVALID_ARGUMENT;
     uint32_t shared = head.struct_size < own_size ? head.struct_size : own_size;
     memset(own, 0, own_size);
@@ -58,8 +64,7 @@ static inline int32_t bp_struct_write(void *given, const void *own, uint32_t own
     if (!given)
         return BP_INVALID_ARGUMENT;
     memcpy(&head, given, sizeof(head));
-    if (head.struct_version != 1 || head.struct_size < sizeof(head) ||
-        head.struct_size > BP_STRUCT_MOST)
+    if (!bp_struct_head(&head))
         return BP_INVALID_ARGUMENT;
     uint32_t shared = head.struct_size < own_size ? head.struct_size : own_size;
     unsigned char *to = (unsigned char *)given;

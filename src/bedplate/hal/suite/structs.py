@@ -43,7 +43,7 @@ def add(rule: StructRule) -> None:
         ("longer", "a caller that knows more, with zeros, is served", _longer, "quick"),
         ("unknown_tail", "a non-zero unknown tail is INVALID_EXT", _tail, "quick"),
         ("reserved", "a non-zero reserved word is INVALID_EXT", _reserved, "quick"),
-        ("head", "a struct_size below the head is refused", _head, "full"),
+        ("head", "a struct_size that no struct can have is refused", _head, "full"),
     ):
         polarity = "positive" if title in ("shorter", "longer") else "negative"
         known = tuple(lie for lie in rule.catches if lie.startswith(title))
@@ -125,8 +125,9 @@ def _reserved(subject: Subject, rule: StructRule) -> None:
 
 
 def _head(subject: Subject, rule: StructRule) -> None:
-    for size in (0, 4, 7):
-        pointer, _storage, keep = _copy(subject, rule, abi.LAYOUT[rule.kind][0])
+    known = abi.LAYOUT[rule.kind][0]
+    for size in (0, 4, 7, 12, known - 4, known + 1):
+        pointer, _storage, keep = _copy(subject, rule, known)
         pointer.head.struct_size = size
         status = rule.use(subject, pointer)
         subject.refuses(status, abi.BP_INVALID_ARGUMENT, f"a {rule.kind} of struct_size {size}")
