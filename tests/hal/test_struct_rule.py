@@ -1,8 +1,8 @@
 """The size rule of the ABI, as a property over arbitrary sizes and bytes.
 
 The model is the sentence of the reference: sizes are multiples of 8, the
-callee reads the smaller of both sizes, takes the missing tail as zero, and refuses a non-zero unknown tail
-or reserved word with its offset.
+callee reads the smaller of both sizes, takes the missing tail as zero, and
+refuses a non-zero unknown tail or reserved word with its offset.
 """
 
 from __future__ import annotations
