@@ -72,3 +72,20 @@ def test_a_cache_that_cannot_be_used_is_none(
     (tmp_path / "hal").mkdir()
     (tmp_path / "hal" / f"{'3' * 64}.json").write_text("[]")
     assert probe.probe(library, "3" * 64).reason is None
+
+
+def test_a_backend_without_its_device_is_unavailable_not_refused(tmp_path: Path) -> None:
+    """It answered its query; doctor and list tell its own sentence."""
+    body = """
+    static int32_t nobody(uint32_t *count) { *count = 0; return -4; }
+    static int32_t why(char *buffer, uint64_t capacity, uint64_t *length) {
+        static const char text[] = "there is no such card";
+        if (length) *length = sizeof(text) - 1;
+        if (capacity >= sizeof(text)) memcpy(buffer, text, sizeof(text));
+        return 0;
+    }
+    QUERY { core.enumerate = nobody; core.last_error = why; *out = &api; return 0; }
+    """
+    result = probe.ask(foreign.build(tmp_path, "cardless", body))
+    assert result == probe.ProbeResult("there is no such card", unavailable=True)
+    assert not probe.ask(foreign.build(tmp_path, "broken", "QUERY { return -4; }")).unavailable

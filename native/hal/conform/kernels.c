@@ -65,8 +65,8 @@ static int32_t describe(const bp_native_launch *launch, uint64_t first, uint64_t
     return BP_OK;
 }
 
-/* out u32[blocks]: fills its whole shared memory with the block's number and counts what it reads
- * back. */
+/* out u32[blocks], bytes u32: fills its whole shared memory with the block's number and counts what
+ * it reads back. */
 static int32_t use_shared(const bp_native_launch *launch, uint64_t first, uint64_t count) {
     uint32_t *out = address(launch, 0), *shared = launch->shared;
     uint32_t words = launch->dynamic_shared_bytes / 4;
@@ -78,6 +78,35 @@ static int32_t use_shared(const bp_native_launch *launch, uint64_t first, uint64
             same += shared[i] == (uint32_t)block;
         out[block] = same;
     }
+    return BP_OK;
+}
+
+/* out u32[6]: grid and block, from the last block. */
+static int32_t shape(const bp_native_launch *launch, uint64_t first, uint64_t count) {
+    unsigned char *out = address(launch, 0);
+    uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    if (first + count == blocks) {
+        memcpy(out, launch->grid, sizeof(launch->grid));
+        memcpy(out + sizeof(launch->grid), launch->block, sizeof(launch->block));
+    }
+    return BP_OK;
+}
+
+/* out u32[threads]: each thread its own number, so each must run exactly once. */
+static int32_t count_threads(const bp_native_launch *launch, uint64_t first, uint64_t count) {
+    uint32_t *out = address(launch, 0), threads = launch->block[0];
+    for (uint64_t i = first * threads; i < (first + count) * threads; i++)
+        __atomic_fetch_add(&out[i], 1u, __ATOMIC_RELAXED);
+    return BP_OK;
+}
+
+/* out u32, value u32: out = value; a null out writes nothing. */
+static int32_t store(const bp_native_launch *launch, uint64_t first, uint64_t count) {
+    (void)first;
+    (void)count;
+    void *out = address(launch, 0);
+    if (out)
+        memcpy(out, (const unsigned char *)launch->parameters + 8, 4);
     return BP_OK;
 }
 
@@ -126,9 +155,9 @@ static int32_t nothing(const bp_native_launch *launch, uint64_t first, uint64_t 
 #define KERNEL(name) {{#name, sizeof(#name) - 1}, name}
 
 static const bp_native_kernel KERNELS[] = {
-    KERNEL(count_blocks), KERNEL(scale),       KERNEL(echo),
-    KERNEL(describe),     KERNEL(use_shared),  KERNEL(fail_at),
-    KERNEL(nothing),      KERNEL(give_status), KERNEL(hold),
+    KERNEL(count_blocks), KERNEL(scale),   KERNEL(echo),    KERNEL(describe),
+    KERNEL(use_shared),   KERNEL(fail_at), KERNEL(nothing), KERNEL(give_status),
+    KERNEL(hold),         KERNEL(shape),   KERNEL(store),   KERNEL(count_threads),
 };
 
 static const bp_native_module MODULE = {

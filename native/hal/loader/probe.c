@@ -1,7 +1,8 @@
 /*
  * bedplate_hal_probe PATH: the first query of a file, in a process of its own.
  *
- * Prints `key=value` lines and exits with 0, or prints the reason and exits with 1. A library that
+ * Prints `key=value` lines and exits with 0, or prints the reason and exits with 1; beside it the
+ * status, when the library answered its query and then found no device. A library that
  * crashes or hangs takes this process with it and not the host, which reads the signal or kills it
  * at its deadline. No device is opened.
  */
@@ -30,8 +31,11 @@ int main(int count, char **words) {
     if (bp_hal_load(&options, &api))
         return refuse(NULL);
     uint32_t devices = 0;
-    if (api->core->enumerate(&devices))
+    int32_t status = api->core->enumerate(&devices);
+    if (status) {
+        printf("status=%d\n", status);
         return refuse(api);
+    }
     printf("major=%u\nminor=%u\ndevices=%u\n", api->major, api->minor, devices);
     return 0;
 }

@@ -116,7 +116,7 @@ pub const BP_CAP_OPS: u32 = 9;
 pub const BP_CAP_CAPTURE: u32 = 10;
 /// the timestamp command works
 pub const BP_CAP_TIMESTAMP: u32 = 11;
-/// mem.pin makes a handle over the caller's own memory
+/// mem.pin makes a handle over the caller's own memory, which copies and fills take; a device has this or BP_CAP_HOST_VISIBLE
 pub const BP_CAP_PIN_HOST: u32 = 12;
 /// mem.reserve, map and unmap work
 pub const BP_CAP_ADDRESS_RESERVE: u32 = 13;
@@ -124,7 +124,7 @@ pub const BP_CAP_ADDRESS_RESERVE: u32 = 13;
 pub const BP_CAP_EXPORT_MEMORY: u32 = 14;
 /// mem.import_memory works
 pub const BP_CAP_IMPORT_MEMORY: u32 = 15;
-/// launches may ask for dynamic shared memory; value: most bytes
+/// launches may ask for dynamic shared memory; value: most bytes. A kernel of OpenCL C takes it as one more argument behind the others, a __local pointer
 pub const BP_CAP_DYNAMIC_SHARED: u32 = 16;
 /// launches may ask for clusters; value: most blocks
 pub const BP_CAP_CLUSTERS: u32 = 17;
@@ -152,7 +152,7 @@ pub const BP_COMMAND_OP: u32 = 4;
 pub const BP_COMMAND_TIMESTAMP: u32 = 5;
 
 // How one launch argument is given.
-/// packed as an 8-byte device address; memory 0 packs as a null address
+/// packed as an 8-byte device address, or given as the buffer that it is where devices have none; memory 0 is a null address. Pinned memory may be refused as BP_UNSUPPORTED
 pub const BP_ARGUMENT_RANGE: u32 = 1;
 /// packed as given, aligned to its own size up to 8
 pub const BP_ARGUMENT_BYTES: u32 = 2;
@@ -436,7 +436,7 @@ pub struct BpKernelInfo {
     pub reserved: [u64; 4],
 }
 
-/// Copies between two ranges of the device; their lengths are equal and they do not overlap.
+/// Copies between two ranges, of the device or pinned: the way between host and device where the host sees no device memory. Lengths are equal, ranges do not overlap.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BpCopyCommand {
@@ -612,7 +612,7 @@ pub struct BpMem {
     /// put memory behind reserved addresses
     pub map: Option<unsafe extern "C" fn(u64, u64, *const BpRange) -> i32>,
     pub unmap: Option<unsafe extern "C" fn(u64, u64, u64) -> i32>,
-    /// a handle over the caller's memory, which must outlive it
+    /// a handle over the caller's memory, which must outlive it and the batches submitted with it
     pub pin: Option<unsafe extern "C" fn(u64, *mut c_void, u64, *mut u64) -> i32>,
     pub export_memory: Option<unsafe extern "C" fn(u64, u64, *mut BpExternal) -> i32>,
     pub import_memory: Option<unsafe extern "C" fn(u64, *const BpExternal, *mut u64) -> i32>,

@@ -67,6 +67,11 @@ class Buffer:
         flat = self._span()[offset_bytes : offset_bytes + needed]
         return flat.view(kind.storage).reshape(tuple(shape))
 
+    @property
+    def host_visible(self) -> bool:
+        """Whether `view` works; a released buffer says what it was."""
+        return self._host_pointer != 0
+
     def _span(self) -> NDArray[np.uint8]:
         if self._released or self.device.closed:
             raise InvalidArgument("the buffer was released", remedy="view it before")
@@ -155,10 +160,14 @@ class Tensor:
         """The elements as a numpy array, without a copy; see `Buffer.view`."""
         size = self.dtype.storage.itemsize
         count = self.extent_bytes // size
-        flat = self.buffer.view(self.dtype, (count,), self.offset_bytes)
+        return self.over(self.buffer.view(self.dtype, (count,), self.offset_bytes))
+
+    def over(self, flat: NDArray[Any]) -> NDArray[Any]:
+        """The elements as a view of `flat`: the extent's bytes, or elements of the storage type."""
+        flat = flat.view(self.dtype.storage)
         if self.dtype.is_block:
             return _block_rows(flat, self.shape, self.strides, self.dtype)
-        strides = tuple(stride * size for stride in self.strides)
+        strides = tuple(stride * flat.itemsize for stride in self.strides)
         return np.lib.stride_tricks.as_strided(flat, self.shape, strides)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from bedplate.hal import abi
-from bedplate.hal.buffer import Buffer, Tensor
+from bedplate.hal.buffer import Buffer, Range, Tensor
 from bedplate.hal.dtype import DType, as_dtype
 from bedplate.hal.errors import DeviceLost, InvalidArgument, Unsupported
 from bedplate.hal.loader import Backend
@@ -25,6 +25,7 @@ from bedplate.hal.native import failure, ffi, new, read_text
 from bedplate.hal.ops import OpPlan
 from bedplate.hal.queue import Queue
 from bedplate.hal.timeline import Timeline
+from bedplate.hal.transfer import Transfer
 
 _CAPABILITY = {
     number: name.removeprefix("BP_CAP_").lower() for number, name in abi.CAPABILITY_NAMES.items()
@@ -102,6 +103,7 @@ class Device:
         self.closed = False
         self.lost = False
         self._pins = 0
+        self._transfer: Transfer | None = None
 
     @property
     def id(self) -> str:
@@ -165,19 +167,57 @@ class Device:
         """Put an array's elements into a tensor of the same shape; waits.
 
         For bf16 and blocks the array holds bits, as `DType.storage` says.
+        Raises Unsupported when the device has neither `host_visible` nor
+        `pin_host`.
         """
-        if 0 not in tensor.shape:
+        if 0 in tensor.shape:
+            return
+        if self._sees(tensor.buffer):
             tensor.view()[...] = array
+            return
+        # What lies between the elements of a strided tensor stays as it is.
+        flat = self.read_bytes(tensor.range)
+        tensor.over(flat)[...] = array
+        self.write_bytes(tensor.range, flat)
 
     def download(self, tensor: Tensor) -> NDArray[Any]:
         """A copy of a tensor's elements as they are now; see `Queue.download`."""
         if 0 in tensor.shape:
             return np.empty(tensor.shape, tensor.dtype.storage)
-        return np.array(tensor.view())
+        if self._sees(tensor.buffer):
+            return np.array(tensor.view())
+        return np.array(tensor.over(self.read_bytes(tensor.range)))
+
+    def read_bytes(self, span: Range) -> NDArray[np.uint8]:
+        """A copy of the bytes of a range as they are now; waits."""
+        if self._sees(span.buffer):
+            return np.array(span.buffer.view("u1", (span.length,), span.offset))
+        return self._copies().read(span)
+
+    def write_bytes(self, span: Range, data: NDArray[np.uint8]) -> None:
+        """Put bytes into a range of their length; waits."""
+        if data.nbytes != span.length:
+            raise InvalidArgument(f"{data.nbytes} bytes for a range of {span.length}")
+        if self._sees(span.buffer):
+            span.buffer.view("u1", (span.length,), span.offset)[...] = data
+        else:
+            self._copies().write(span, np.ascontiguousarray(data))
+
+    def _sees(self, buffer: Buffer) -> bool:
+        return buffer.host_visible or self.closed
+
+    def _copies(self) -> Transfer:
+        if self._transfer is None:
+            self._transfer = Transfer(self)
+        return self._transfer
 
     def load_native_module(self, path: str | Path) -> Module:
-        """Load a shared object of kernels; see `Module`."""
-        return Module(self, Path(path))
+        """Load a shared object of kernels; see `Module.from_file`."""
+        return Module.from_file(self, Path(path))
+
+    def load_module(self, kind: str, image: str | bytes, name: str = "module") -> Module:
+        """Load code of a kind (`ptx`, `cubin`, `spirv`, `opencl_c`); see `Module.from_image`."""
+        return Module.from_image(self, kind, image, name)
 
     def queue(self) -> Queue:
         """A new queue."""

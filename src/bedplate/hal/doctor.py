@@ -15,6 +15,7 @@ from bedplate.core.errors import BedplateError
 from bedplate.hal import certificate, discovery
 from bedplate.hal.device import DeviceInfo
 from bedplate.hal.discovery import Candidate
+from bedplate.hal.errors import BackendRefused, Unavailable
 from bedplate.hal.loader import Backend
 from bedplate.hal.open import device_infos, load_manifest
 from bedplate.hal.suite.registry import MANDATORY
@@ -43,11 +44,12 @@ class ListedBackend:
 
 
 def examine(*, safe: bool = False) -> list[Finding]:
-    """Every candidate: taken, hidden (only by name) or refused."""
+    """Every candidate: taken, hidden (only by name), unavailable here, or refused."""
     found = []
     for candidate in discovery.discover(safe=safe):
-        reason = candidate.reason or _query(candidate)
-        verdict = "refused" if reason else "taken"
+        verdict, reason = "refused", candidate.reason
+        if reason is None:
+            verdict, reason = _query(candidate)
         if candidate.name in discovery.HIDDEN and not reason:
             verdict, reason = "hidden", "it is taken only when it is named"
         found.append(Finding(candidate.origin, candidate.path, candidate.name, verdict, reason))
@@ -61,13 +63,18 @@ def listing(*, safe: bool = False) -> list[ListedBackend]:
     return [_listed(candidate) for candidate in shown]
 
 
-def _query(candidate: Candidate) -> str | None:
+def _query(candidate: Candidate) -> tuple[str, str | None]:
+    """The verdict on a candidate that may be asked, and why."""
     assert candidate.manifest is not None
     try:
-        load_manifest(candidate.manifest)
+        load_manifest(candidate.manifest).device_count()
+    except BackendRefused as error:
+        return "refused", error.message
+    except Unavailable as error:
+        return "unavailable", error.message
     except BedplateError as error:
-        return error.message
-    return None
+        return "refused", error.message
+    return "taken", None
 
 
 def _certificate(backend: Backend, info: DeviceInfo) -> dict[str, Any] | None:

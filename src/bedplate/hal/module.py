@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bedplate.hal import abi, trust
+from bedplate.hal.errors import InvalidArgument
 from bedplate.hal.native import ffi, new, read_text, text
 
 if TYPE_CHECKING:
@@ -21,24 +22,26 @@ class Kernel:
         self.handle = handle
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name} of {self.module.path.name}>"
+        return f"<Kernel {self.name} of {self.module.name}>"
+
+
+_KINDS = {
+    "ptx": abi.BP_MODULE_PTX,
+    "cubin": abi.BP_MODULE_CUBIN,
+    "spirv": abi.BP_MODULE_SPIRV,
+    "opencl_c": abi.BP_MODULE_OPENCL_C,
+}
 
 
 class Module:
-    """A shared object of kernels, loaded on a device.
+    """Code loaded on a device; use `device.load_native_module` or `device.load_module`.
 
-    The file is held to the rules of `hal.trust` (owner, mode) before it is
-    opened. Raises BackendRefused, NotFound, Unavailable for an instruction
-    set the device lacks, InvalidArgument for a module that breaks the ABI.
+    `source` is a filled `bp_module_source`, `name` how people call it.
     """
 
-    def __init__(self, device: Device, path: Path) -> None:
+    def __init__(self, device: Device, source: Any, name: str) -> None:
         self.device = device
-        self.path = Path(path).absolute()
-        trust.check_file(self.path)
-        raw = ffi.new("char[]", str(self.path).encode())
-        source = new("bp_module_source", kind=abi.BP_MODULE_NATIVE)
-        source.path.data, source.path.length = raw, len(raw) - 1
+        self.name = name
         out = ffi.new("uint64_t *")
         device.check(device.api.module.load(device.handle, source, out))
         self.handle = int(out[0])
@@ -47,6 +50,38 @@ class Module:
         self.isa = read_text(info.isa)
         self._names = [read_text(info.kernels[i]) for i in range(info.kernel_count)]
         self._kernels: dict[str, Kernel] = {}
+
+    @classmethod
+    def from_file(cls, device: Device, path: Path) -> Module:
+        """A shared object of kernels.
+
+        The file is held to the rules of `hal.trust` (owner, mode) before it is
+        opened. Raises BackendRefused, NotFound, Unavailable for an instruction
+        set the device lacks, InvalidArgument for a module that breaks the ABI,
+        Unsupported for a device that takes no native modules.
+        """
+        whole = Path(path).absolute()
+        trust.check_file(whole)
+        raw = ffi.new("char[]", str(whole).encode())
+        source = new("bp_module_source", kind=abi.BP_MODULE_NATIVE)
+        source.path.data, source.path.length = raw, len(raw) - 1
+        return cls(device, source, whole.name)
+
+    @classmethod
+    def from_image(cls, device: Device, kind: str, image: str | bytes, name: str) -> Module:
+        """Code that the device's own compiler reads: `ptx`, `cubin`, `spirv` or `opencl_c`.
+
+        Raises InvalidArgument with the compiler's words for code that does
+        not build, Unsupported for a kind that the device does not take.
+        """
+        if kind not in _KINDS:
+            raise InvalidArgument(
+                f"{kind!r} is not a kind of code", remedy=f"use one of {', '.join(_KINDS)}"
+            )
+        data = image.encode() if isinstance(image, str) else image
+        raw = ffi.new("char[]", data)
+        source = new("bp_module_source", kind=_KINDS[kind], data=raw, bytes=len(data))
+        return cls(device, source, name)
 
     def kernels(self) -> list[str]:
         """The names of its kernels, in the module's order."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from bedplate.hal import discovery, manifest, trust
 from bedplate.hal.certificate import trusted
 from bedplate.hal.device import Device, DeviceInfo, read_info
-from bedplate.hal.errors import BackendRefused, InvalidArgument, NotFound
+from bedplate.hal.errors import BackendRefused, InvalidArgument, NotFound, Unavailable
 from bedplate.hal.loader import Backend
 from bedplate.hal.manifest import Manifest
 from bedplate.hal.probe import probe
@@ -64,6 +64,8 @@ def load_manifest(registered: Manifest, spec: str | None = None) -> Backend:
         if known is not None and known.sha256 == registered.sha256:
             return known
         result = probe(path, registered.sha256)
+        if result.unavailable:
+            raise Unavailable(f"the backend {registered.name} cannot work here: {result.reason}")
         if result.reason is not None:
             raise BackendRefused(f"the backend {registered.name} is refused: {result.reason}")
         backend = Backend(registered.name, path, registered.sha256, spec or registered.name)

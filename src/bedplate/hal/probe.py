@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bedplate.core import files
 from bedplate.core.paths import cache_dir, native_library_dir
+from bedplate.hal import abi
 
 DEADLINE_S = 10.0
 """Loading and answering takes milliseconds; a driver that wakes up may take seconds."""
@@ -22,10 +23,14 @@ DEADLINE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """`reason` is None when the file answered."""
+    """`reason` is None when the file answered.
+
+    `unavailable` when it did, and says that its devices cannot work here.
+    """
 
     reason: str | None
     devices: int = 0
+    unavailable: bool = False
 
 
 def probe(path: Path, sha256: str) -> ProbeResult:
@@ -69,5 +74,7 @@ def ask(path: Path, deadline_s: float = DEADLINE_S) -> ProbeResult:
         name = signal.Signals(-child.returncode).name
         return ProbeResult(f"it died of {name} when it was queried")
     if child.returncode != 0 or not facts.get("devices", "").isdigit():
-        return ProbeResult(facts.get("reason") or f"its query ended with {child.returncode}")
+        reason = facts.get("reason") or f"its query ended with {child.returncode}"
+        unavailable = facts.get("status") == str(abi.BP_UNAVAILABLE)
+        return ProbeResult(reason, unavailable=unavailable)
     return ProbeResult(None, int(facts["devices"]))

@@ -77,11 +77,11 @@ extern "C" {
 #define BP_CAP_OPS 9u /* ext gives the table bp.ops.1 */
 #define BP_CAP_CAPTURE 10u /* the capture table works */
 #define BP_CAP_TIMESTAMP 11u /* the timestamp command works */
-#define BP_CAP_PIN_HOST 12u /* mem.pin makes a handle over the caller's own memory */
+#define BP_CAP_PIN_HOST 12u /* mem.pin makes a handle over the caller's own memory, which copies and fills take; a device has this or BP_CAP_HOST_VISIBLE */
 #define BP_CAP_ADDRESS_RESERVE 13u /* mem.reserve, map and unmap work */
 #define BP_CAP_EXPORT_MEMORY 14u /* mem.export_memory works */
 #define BP_CAP_IMPORT_MEMORY 15u /* mem.import_memory works */
-#define BP_CAP_DYNAMIC_SHARED 16u /* launches may ask for dynamic shared memory; value: most bytes */
+#define BP_CAP_DYNAMIC_SHARED 16u /* launches may ask for dynamic shared memory; value: most bytes. A kernel of OpenCL C takes it as one more argument behind the others, a __local pointer */
 #define BP_CAP_CLUSTERS 17u /* launches may ask for clusters; value: most blocks */
 #define BP_CAP_TENSOR_MAP 18u /* ext gives the table bp.tensor_map.1 */
 
@@ -98,7 +98,7 @@ extern "C" {
 #define BP_COMMAND_TIMESTAMP 5u /* bp_timestamp_command */
 
 /* How one launch argument is given. */
-#define BP_ARGUMENT_RANGE 1u /* packed as an 8-byte device address; memory 0 packs as a null address */
+#define BP_ARGUMENT_RANGE 1u /* packed as an 8-byte device address, or given as the buffer that it is where devices have none; memory 0 is a null address. Pinned memory may be refused as BP_UNSUPPORTED */
 #define BP_ARGUMENT_BYTES 2u /* packed as given, aligned to its own size up to 8 */
 
 /* What module.load is given. */
@@ -328,7 +328,8 @@ typedef struct bp_kernel_info {
     uint64_t reserved[4];
 } bp_kernel_info;
 
-/* Copies between two ranges of the device; their lengths are equal and they do not overlap. */
+/* Copies between two ranges, of the device or pinned: the way between host and device where the
+ * host sees no device memory. Lengths are equal, ranges do not overlap. */
 typedef struct bp_copy_command {
     bp_head head;
     uint32_t kind;
@@ -488,7 +489,7 @@ typedef struct bp_mem {
     /* put memory behind reserved addresses */
     int32_t (*map)(uint64_t device, uint64_t address, const bp_range *range);
     int32_t (*unmap)(uint64_t device, uint64_t address, uint64_t bytes);
-    /* a handle over the caller's memory, which must outlive it */
+    /* a handle over the caller's memory, which must outlive it and the batches submitted with it */
     int32_t (*pin)(uint64_t device, void *host, uint64_t bytes, uint64_t *memory);
     int32_t (*export_memory)(uint64_t device, uint64_t memory, bp_external *out);
     int32_t (*import_memory)(uint64_t device, const bp_external *external, uint64_t *memory);

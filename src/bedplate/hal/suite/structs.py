@@ -33,6 +33,8 @@ class StructRule:
     use: Use
     needs: tuple[str, ...] = ()
     catches: tuple[str, ...] = ()
+    prepare: str | None = None
+    """The kind of code to use first, for structs that carry code or launch it."""
 
 
 def add(rule: StructRule) -> None:
@@ -68,7 +70,12 @@ def _tier(text: str) -> Tier:
 def _bind(
     body: Callable[[Subject, StructRule], None], rule: StructRule
 ) -> Callable[[Subject], None]:
-    return lambda subject: body(subject, rule)
+    def run(subject: Subject) -> None:
+        if rule.prepare is not None:
+            subject.use_code(rule.prepare)
+        body(subject, rule)
+
+    return run
 
 
 def _copy(subject: Subject, rule: StructRule, size: int) -> tuple[Any, Any, Any]:

@@ -7,16 +7,20 @@ refusal must be the right status and leave a sentence.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bedplate.core.oracle import OpOracle
 from bedplate.core.paths import native_library_dir
 from bedplate.hal import abi
 from bedplate.hal.batch import Batch
-from bedplate.hal.buffer import Buffer
+from bedplate.hal.buffer import Buffer, Range
 from bedplate.hal.device import Device, read_info
 from bedplate.hal.loader import Backend
 from bedplate.hal.module import Module
@@ -28,6 +32,10 @@ WAIT_NS = 2_000_000_000
 
 LOOK_NS = 30_000_000
 """How long a case looks whether something happens that must not."""
+
+
+CODE = {"native": "bedplate_hal_conform.so", "opencl_c": "kernels.cl", "ptx": "kernels.ptx"}
+"""The suite's kernels, once for each kind of code; cases take the first that a device claims."""
 
 
 def expect(holds: object, otherwise: str) -> None:
@@ -47,7 +55,8 @@ class Subject:
         self.device = Device(backend, self.info)
         self.api = self.device.api
         self.handle = self.device.handle
-        self._module: Module | None = None
+        self._modules: dict[str, Module] = {}
+        self._code: str | None = None
 
     def close(self) -> None:
         """End the device."""
@@ -81,16 +90,32 @@ class Subject:
         return text
 
     def memory(self, bytes: int, fill: int | None = 0) -> Buffer:
-        """Memory, every byte of it `fill`; needs `host_visible`."""
-        self.need("host_visible")
+        """Memory, every byte of it `fill`; needs `host_visible` or `pin_host`."""
         buffer = self.device.allocate(bytes)
         if fill is not None:
-            buffer.view("u1")[:] = fill
+            self.put(buffer, np.full(bytes, fill, np.uint8))
         return buffer
 
+    def put(self, buffer: Buffer, array: NDArray[Any]) -> None:
+        """Put an array's bytes at the start of a memory."""
+        self.reach()
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self.device.write_bytes(Range(buffer, 0, data.nbytes), data)
+
+    def words(self, buffer: Buffer, dtype: str) -> list[Any]:
+        """The content of a memory now, as numbers of a numpy type."""
+        self.reach()
+        raw = self.device.read_bytes(Range(buffer, 0, buffer.bytes))
+        return list(raw.view(dtype).tolist())
+
     def content(self, buffer: Buffer) -> bytes:
-        """The bytes of a memory now; needs `host_visible`."""
-        return buffer.view("u1").tobytes()
+        """The bytes of a memory now; needs `host_visible` or `pin_host`."""
+        return bytes(self.words(buffer, "u1"))
+
+    def reach(self) -> None:
+        """NOT RUN unless the host can get at the device's memory."""
+        if not self.info.claims & {"host_visible", "pin_host"}:
+            raise NotRun("it needs host_visible or pin_host, and the device claims neither")
 
     def queue(self) -> int:
         """A raw queue handle."""
@@ -156,16 +181,49 @@ class Subject:
         return self.refuses(self.submit(self.queue(), batch), wanted, what)
 
     @property
-    def module_path(self) -> Path:
-        """The suite's own native module."""
-        return native_library_dir() / "conform" / "bedplate_hal_conform.so"
+    def code(self) -> str:
+        """The kind of code that kernels are taken from; NOT RUN when the device takes none."""
+        if self._code is None:
+            kinds = [kind for kind in CODE if f"module_{kind}" in self.info.claims]
+            if not kinds:
+                raise NotRun("it needs a kernel, and the device takes no code that the suite has")
+            self._code = kinds[0]
+        return self._code
+
+    def use_code(self, kind: str) -> None:
+        """Take kernels from one kind of code from now on."""
+        self.need(f"module_{kind}")
+        self._code = kind
+
+    def code_path(self, kind: str) -> Path:
+        """The suite's own kernels as one kind of code."""
+        return native_library_dir() / "conform" / CODE[kind]
+
+    def code_source(self) -> tuple[Any, Any]:
+        """A filled `bp_module_source` of the suite's kernels, and what it points to."""
+        kind, path = self.code, self.code_path(self.code)
+        source = new("bp_module_source", kind=abi_kind(kind))
+        if kind == "native":
+            raw = ffi.new("char[]", os.fsencode(path))
+            source.path.data, source.path.length = raw, len(raw) - 1
+        else:
+            raw = ffi.new("char[]", path.read_bytes())
+            source.data, source.bytes = raw, len(raw) - 1
+        return source, raw
 
     def kernel(self, name: str) -> Any:
-        """A kernel of the suite's native module; needs `module_native`."""
-        self.need("module_native")
-        if self._module is None:
-            self._module = self.device.load_native_module(self.module_path)
-        return self._module.kernel(name)
+        """A kernel of the suite's code, of the kind that is in use."""
+        kind = self.code
+        if kind not in self._modules:
+            source, keep = self.code_source()
+            self._modules[kind] = Module(self.device, source, CODE[kind])
+            del keep
+        return self._modules[kind].kernel(name)
+
+
+def abi_kind(kind: str) -> int:
+    """The BP_MODULE_* of a kind of code."""
+    return int(getattr(abi, f"BP_MODULE_{kind.upper()}"))
 
 
 def _name(status: int) -> str:

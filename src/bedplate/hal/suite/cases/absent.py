@@ -132,7 +132,7 @@ def tensor_maps_are_absent(s: Subject) -> None:
     expect(s.api.ext(name) == ffi.NULL, "ext knows bp.tensor_map.1, which is not claimed")
 
 
-@case("dynamic_shared", "absent", needs=["module_native"])
+@case("dynamic_shared", "absent")
 def shared_memory_is_unsupported(s: Subject) -> None:
     """A launch that asks for some is refused."""
     batch = Batch()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from bedplate.hal import abi
 from bedplate.hal.native import ffi, new
 from bedplate.hal.suite.registry import case
@@ -58,6 +60,16 @@ def capabilities_are_named_once(s: Subject) -> None:
     expect(len({number for number, _ in found}) == len(found), "a capability is claimed twice")
     wrong = [kind for _, kind in found if kind not in abi.CAPABILITY_TYPE_NAMES]
     expect(not wrong, f"a capability has the unknown type {wrong[:1]}")
+
+
+@case("core", "positive")
+def the_host_can_reach_its_memory(s: Subject) -> None:
+    """By a pointer, or by copies from and to pinned memory: both ways there and back."""
+    reach = s.info.claims & {"host_visible", "pin_host"}
+    expect(reach, "it claims neither host_visible nor pin_host, so nothing can be put on it")
+    buffer, wanted = s.memory(4096), np.arange(1024, dtype="u4")
+    s.put(buffer, wanted)
+    expect(s.words(buffer, "u4") == wanted.tolist(), "what was put there is not what is read back")
 
 
 @case("core", "positive", catches=["text_overflow"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bedplate.hal import abi
 from bedplate.hal.batch import Batch
-from bedplate.hal.buffer import Buffer
+from bedplate.hal.buffer import Buffer, Range
 from bedplate.hal.native import ffi, new
 from bedplate.hal.suite import structs
 from bedplate.hal.suite.registry import case
@@ -169,11 +171,33 @@ def the_host_sees_what_the_device_wrote(s: Subject) -> None:
 def the_device_sees_what_the_host_wrote(s: Subject) -> None:
     """Bytes put there by the host are what a copy moves."""
     source, target = s.memory(256), s.memory(256)
-    source.view("u1")[:] = range(256)
+    s.put(source, np.arange(256, dtype="u1"))
     batch = Batch()
     batch.copy(target, source)
     s.completes(batch, "a copy")
     expect(s.content(target) == bytes(range(256)), "the device does not see the host's bytes")
+
+
+@case("pin_host", "positive")
+def pinned_memory_carries_any_part(s: Subject) -> None:
+    """Lengths and offsets that are no multiple of anything, both ways; bytes around stay."""
+    storage, out = ffi.new("char[]", bytes(i % 251 for i in range(512))), ffi.new("uint64_t *")
+    s.works(s.api.mem.pin(s.handle, storage, 512, out), "mem.pin")
+    pinned = Buffer(s.device, int(out[0]), 512, 0)
+    for length, at, to in ((1, 0, 0), (7, 3, 5), (64, 1, 2), (200, 13, 7)):
+        target, seen = s.memory(256, 0xEE), s.memory(length)
+        batch = Batch()
+        batch.copy(Range(target, to, length), Range(pinned, at, length))
+        batch.copy(Range(pinned, 256 + to, length), Range(target, to, length))
+        batch.copy(seen, Range(pinned, 256 + to, length))
+        s.completes(batch, "copies from and to pinned memory")
+        part = bytes(i % 251 for i in range(at, at + length))
+        wanted = b"\xee" * to + part + b"\xee" * (256 - to - length)
+        back = bytes(ffi.buffer(storage, 512))[256 + to : 256 + to + length]
+        expect(s.content(target) == wanted, f"{length} bytes from pinned memory are wrong")
+        expect(back == part, f"{length} bytes to pinned memory are wrong")
+        expect(s.content(seen) == part, "a copy did not see what the one before it brought")
+    pinned.release()
 
 
 @case("host_visible", "negative")

@@ -151,7 +151,7 @@ def sample_of(op: str) -> Sample | None:
 
 def place(s: Subject, op: str, sample: Sample) -> list[Tensor | None]:
     """Device tensors in the op's order; outputs full of 0xFF, which is NaN or -1."""
-    s.need("host_visible")
+    s.reach()
     tensors: list[Tensor | None] = []
     for role in op_tensors(op):
         if role.name in sample.blocks:
@@ -161,7 +161,7 @@ def place(s: Subject, op: str, sample: Sample) -> list[Tensor | None]:
         elif role.name in sample.outputs:
             shape, dtype = sample.outputs[role.name]
             tensor = s.device.empty(shape, dtype)
-            tensor.buffer.view("u1")[:] = 0xFF
+            s.put(tensor.buffer, np.full(tensor.buffer.bytes, 0xFF, "u1"))
             tensors.append(tensor)
         else:
             tensors.append(None)
@@ -194,7 +194,7 @@ def run_op(s: Subject, op: str, sample: Sample) -> list[Array]:
     batch.op(made, tensors, workspace)
     s.completes(batch, f"{op}")
     roles = zip(op_tensors(op), tensors, strict=True)
-    return [np.array(tensor.view()) for role, tensor in roles if role.written and tensor]
+    return [s.device.download(tensor) for role, tensor in roles if role.written and tensor]
 
 
 def _compare(s: Subject, op: str) -> None:

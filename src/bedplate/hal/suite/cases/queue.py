@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bedplate.hal import abi
 from bedplate.hal.batch import Batch
 from bedplate.hal.buffer import Range
@@ -20,7 +22,7 @@ def copies_move_every_byte(s: Subject) -> None:
     """Lengths and offsets that are no multiple of anything; bytes around stay."""
     for length, at, to in ((1, 0, 0), (7, 3, 5), (64, 1, 2), (1000, 13, 7)):
         source, target = s.memory(1024), s.memory(1024, 0xEE)
-        source.view("u1")[:] = [(7 * i + 1) % 251 for i in range(1024)]
+        s.put(source, ((7 * np.arange(1024) + 1) % 251).astype("u1"))
         batch = Batch()
         batch.copy(Range(target, to, length), Range(source, at, length))
         s.completes(batch, "a copy")
@@ -84,7 +86,7 @@ def every_command_runs(s: Subject) -> None:
     for i in range(100):
         batch.fill(Range(buffer, 4 * i, 4), i + 1)
     s.completes(batch, "a batch of a hundred")
-    missing = [i for i, n in enumerate(buffer.view("u4").tolist()) if n != i + 1]
+    missing = [i for i, n in enumerate(s.words(buffer, "u4")) if n != i + 1]
     expect(not missing, f"commands {missing[:3]} of a hundred did not run")
 
 

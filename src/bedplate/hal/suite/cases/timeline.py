@@ -82,46 +82,59 @@ def no_place_for_a_timeline(s: Subject) -> None:
     s.refuses(status, BAD, "query without a result")
 
 
-@case("timeline", "positive", catches=["amnesia"], needs=["module_native"])
+def failed(s: Subject, initial: int = 0) -> tuple[int, int]:
+    """A timeline at `initial` that failed work poisoned, and the status of that.
+
+    Native code can fail by itself; elsewhere the work is cancelled while it waits.
+    """
+    queue, done, gate = s.queue(), s.timeline(initial), s.timeline()
+    batch = Batch()
+    if "module_native" in s.info.claims:
+        s.use_code("native")
+        batch.launch(s.kernel("fail_at"), (1,), [U64(0)])
+        s.works(s.submit(queue, batch, signal=[(done, initial + 1)]), "queue.submit")
+        return done, abi.BP_LAUNCH_FAULT
+    status = s.submit(queue, batch, wait=[(gate, 1)], signal=[(done, initial + 1)])
+    s.works(status, "queue.submit")
+    s.works(s.api.queue.destroy(s.handle, queue), "queue.destroy")
+    return done, abi.BP_CANCELLED
+
+
+@case("timeline", "positive", catches=["amnesia"])
 def poison_is_sticky(s: Subject) -> None:
     """After a failure every look gives the code, however often, and a signal is refused."""
-    queue, done = s.queue(), s.timeline(4)
-    batch = Batch()
-    batch.launch(s.kernel("fail_at"), (1,), [U64(0)])
-    s.works(s.submit(queue, batch, signal=[(done, 5)]), "queue.submit")
+    done, code = failed(s, 4)
     for _ in range(3):
-        s.refuses(s.wait(done, 5), abi.BP_LAUNCH_FAULT, "waiting for failed work")
+        s.refuses(s.wait(done, 5), code, "waiting for failed work")
     for _ in range(3):
         status, value = s.value(done)
-        s.refuses(status, abi.BP_LAUNCH_FAULT, "query of a poisoned timeline")
+        s.refuses(status, code, "query of a poisoned timeline")
         expect(value == 4, f"poison moved the value to {value}")
     status = s.api.timeline.signal(s.handle, done, 9)
-    s.refuses(status, abi.BP_LAUNCH_FAULT, "signalling a poisoned timeline")
+    s.refuses(status, code, "signalling a poisoned timeline")
 
 
-@case("timeline", "positive", needs=["module_native"])
+@case("timeline", "positive")
 def poison_spreads_to_what_waits(s: Subject) -> None:
     """A batch behind a poisoned fence does not run, and passes the code on."""
-    queue, second, failed, after = s.queue(), s.queue(), s.timeline(), s.timeline()
-    buffer = s.memory(64)
-    bad, fill = Batch(), Batch()
-    bad.launch(s.kernel("fail_at"), (1,), [U64(0)])
-    fill.fill(buffer, 0x01010101)
-    s.works(s.submit(queue, bad, signal=[(failed, 1)]), "queue.submit")
-    s.works(s.submit(second, fill, wait=[(failed, 1)], signal=[(after, 1)]), "queue.submit")
-    s.refuses(s.wait(after, 1), abi.BP_LAUNCH_FAULT, "waiting behind a poisoned fence")
+    bad, code = failed(s)
+    buffer, queue, after, batch = s.memory(64), s.queue(), s.timeline(), Batch()
+    batch.fill(buffer, 0x01010101)
+    status = s.submit(queue, batch, wait=[(bad, 1)], signal=[(after, 1)])
+    s.works(status, "queue.submit")
+    s.refuses(s.wait(after, 1), code, "waiting behind a poisoned fence")
     expect(s.content(buffer) == bytes(64), "a batch behind a poisoned fence ran")
 
 
-@case("timeline", "positive", needs=["module_native"])
+@case("timeline", "positive")
 def a_failure_leaves_others_alone(s: Subject) -> None:
     """The queue goes on, and a timeline that had no part is not poisoned."""
-    queue, failed, other = s.queue(), s.timeline(), s.timeline()
-    bad = Batch()
-    bad.launch(s.kernel("fail_at"), (1,), [U64(0)])
-    s.works(s.submit(queue, bad, signal=[(failed, 1)]), "queue.submit")
+    bad, code = failed(s)
+    queue, after, other = s.queue(), s.timeline(), s.timeline()
+    s.works(s.submit(queue, Batch(), wait=[(bad, 1)], signal=[(after, 1)]), "queue.submit")
     s.works(s.submit(queue, Batch(), signal=[(other, 1)]), "queue.submit")
     s.works(s.wait(other, 1), "waiting for a batch behind a failed one")
+    s.refuses(s.wait(after, 1), code, "waiting for the failed one")
 
 
 @case("timeline_wait_host", "positive")
