@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
@@ -90,3 +91,22 @@ def test_the_template_serves_on_after_a_hostile_message(make: Make) -> None:
     with pytest.raises(RequestRefused, match="did not finish"):
         template.render([{"role": "user", "content": "loop"}])
     assert template.render(MESSAGES) == "done"
+
+
+def test_tojson_writes_json_as_models_expect_it(make: Make) -> None:
+    """Tool descriptions: characters stay readable, and an indent is kept."""
+    tools = {"name": "süd", "n": [1, 2]}
+    assert make("{{ tools | tojson }}", {"tools": tools}).render(MESSAGES) == json.dumps(
+        tools, ensure_ascii=False
+    )
+    assert make("{{ tools | tojson(indent=2) }}", {"tools": tools}).render(MESSAGES) == json.dumps(
+        tools, ensure_ascii=False, indent=2
+    )
+
+
+def test_the_longest_output_is_still_an_output() -> None:
+    """The limit itself passes, one character more does not."""
+    template = module.compile_template("{{ text }}{{ more }}")
+    longest = "x" * module.LONGEST_OUTPUT_CHARACTERS
+    assert module.render(template, {"text": longest, "more": ""}) == {"text": longest}
+    assert "error" in module.render(template, {"text": longest, "more": "x"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def default() -> Tokenizer:
 def test_known_ids_of_the_default_model(default: Tokenizer, text: str, ids: list[int]) -> None:
     """Ids that the model's original tokenizer gives; control tokens are recognised."""
     assert default.encode(text) == ids
+
+
+def test_the_begin_token_comes_on_request_and_where_there_is_one(default: Tokenizer) -> None:
+    """Asked for: in front. Not asked for, or a model without one: not there."""
+    begins = replace(default, begin_id=7)
+    assert begins.encode("own fox", begin=True) == [7, 845, 16438]
+    assert begins.encode("own fox") == [845, 16438]
+    assert replace(default, begin_id=None).encode("own fox", begin=True) == [845, 16438]
 
 
 @settings(deadline=None, max_examples=200)
