@@ -6,15 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tokenizers
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.serving.files import vocabulary, write_folder, write_gguf
+from tokenizers import processors
 
 from bedplate.serving.errors import ModelFileError, UnsupportedModel
 from bedplate.serving.gguf_model import GgufModel
 from bedplate.serving.load import DEFAULT_MODEL, find_model
 from bedplate.serving.safetensors_model import SafetensorsModel
-from bedplate.serving.tokenizer import Tokenizer
+from bedplate.serving.tokenizer import Tokenizer, from_file
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +113,19 @@ def test_a_missing_tokenizer_file_is_named(tmp_path: Path) -> None:
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(ModelFileError, match="not a tokenizer"):
         SafetensorsModel(folder).tokenizer()
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [(7, 7), (8, None), (None, None), ("7", None)])
+def test_a_tokenizer_file_begins_only_with_what_its_own_template_puts_in_front(
+    tmp_path: Path, asked: object, wanted: int | None
+) -> None:
+    """The configuration's begin id counts where the file's post-processor begins with it."""
+    folder = write_folder(tmp_path / "tiny")
+    encoder = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    token = encoder.id_to_token(7)
+    encoder.post_processor = processors.TemplateProcessing(
+        single=f"{token} $A", special_tokens=[(token, 7)]
+    )
+    encoder.save(str(tmp_path / "tokenizer.json"))
+    assert from_file(tmp_path / "tokenizer.json", 2, asked).begin_id == wanted
+    assert from_file(folder / "tokenizer.json", 2, asked).begin_id is None
