@@ -9,7 +9,7 @@ from bedplate.core.errors import UsageError
 from bedplate.core.machine import MachineFacts, TreeFacts
 from bedplate.core.measurement import IncompleteMeasurement, Measurement
 
-MACHINE = MachineFacts("testium-2c", "Testium", 2, "6.1", 0.5)
+MACHINE = MachineFacts("testium-2c", "Testium", 2, "6.1", 0.5, "avx2")
 TREE = TreeFacts("c" * 40, False)
 
 

@@ -1,7 +1,8 @@
 """Facts of this machine and tree that a stored number must carry.
 
-The machine's name is made of its processor and core count, never of its host
-name: results are published, host names are not ours to publish.
+The machine's name is made of its processor, its family and model, and its core
+count: virtual machines often call different processors by one name. It is never
+made of its host name: results are published, host names are not ours to publish.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+CPUINFO = Path("/proc/cpuinfo")
+# As in native/hal/cpu/isa.c, by the kernel's names of the features.
+_LEVELS = {
+    "avx2": {"avx2", "fma", "f16c"},
+    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
+    "avx512_bf16": {"avx512_vnni", "avx512_bf16"},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """`load` is the one-minute load average when the facts were read."""
+    """`load` is the one-minute load average when the facts were read, `isa` the best level
+    of the CPU kernels that the processor has: avx512_bf16, avx512, avx2 or generic."""
 
     name: str
     cpu: str
     cores: int
     kernel: str
     load: float
+    isa: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +44,39 @@ class TreeFacts:
     dirty: bool
 
 
-def machine_facts() -> MachineFacts:
+def machine_facts(source: Path = CPUINFO) -> MachineFacts:
     """Processor, usable cores, kernel release and load of this machine."""
-    cpu = cpu_model()
-    cores = len(os.sched_getaffinity(0))
+    fields = _first_processor(source)
+    cpu, cores = cpu_model(source), len(os.sched_getaffinity(0))
     slug = re.sub(r"\b(processor|cpu|core)\b|\(.*?\)|@.*", "", cpu, flags=re.IGNORECASE)
     slug = re.sub(r"[^a-z0-9]+", "-", slug.lower()).strip("-") or platform.machine()
-    return MachineFacts(f"{slug}-{cores}c", cpu, cores, platform.release(), os.getloadavg()[0])
+    if "cpu family" in fields and "model" in fields:
+        slug += f"-f{fields['cpu family']}m{fields['model']}"
+    name, load = f"{slug}-{cores}c", os.getloadavg()[0]
+    return MachineFacts(name, cpu, cores, platform.release(), load, isa_level(source))
 
 
-def cpu_model(source: Path = Path("/proc/cpuinfo")) -> str:
+def cpu_model(source: Path = CPUINFO) -> str:
     """The processor's own name, or the architecture where none is given."""
-    for line in source.read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return " ".join(line.partition(":")[2].split())
-    return platform.machine()
+    return _first_processor(source).get("model name") or platform.machine()
+
+
+def isa_level(source: Path = CPUINFO) -> str:
+    """The best level whose features, and those of all levels below it, the kernel lists."""
+    found = set(_first_processor(source).get("flags", "").split())
+    best = "generic"
+    for level, features in _LEVELS.items():
+        if not found.issuperset(features):
+            break
+        best = level
+    return best
+
+
+def _first_processor(source: Path) -> dict[str, str]:
+    """The fields of the first processor; source: proc(5), /proc/cpuinfo."""
+    block = source.read_text(encoding="utf-8").strip().partition("\n\n")[0]
+    lines = [line.partition(":") for line in block.splitlines()]
+    return {name.strip(): " ".join(value.split()) for name, _, value in lines}
 
 
 def tree_facts(tree: Path) -> TreeFacts | None:
