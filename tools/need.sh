@@ -20,7 +20,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
   echo "this machine lacks ${missing[*]}; install them, on Debian as root: $install" >&2
   exit 3
 fi
-echo "installing ${missing[*]}" >&2
+echo "installing ${missing[*]} with apt-get (about a minute)" >&2
 export DEBIAN_FRONTEND=noninteractive
 if ! $install >/dev/null 2>&1; then
   # A machine that never fetched a package list, or has an old one.
