@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -38,12 +39,15 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(engine: Engine) -> Iterator[Running]:
-    """Serve `engine` on a free loopback port, from a thread."""
+def running(engine: Engine, send_buffer_bytes: int | None = None) -> Iterator[Running]:
+    """Serve `engine` on a free loopback port, from a thread; the kernel keeps what it likes of
+    unread answers, or `send_buffer_bytes`."""
     ring = keys.KeyRing({"one": keys.hash_key(KEY), "two": keys.hash_key(OTHER_KEY)})
     application = Application(engine, Access(ring, INTERNAL), engine.metrics_text)
     address = Address(port=0)
     listener = address.bind()
+    if send_buffer_bytes is not None:  # connections inherit it
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
     config = uvicorn.Config(application.build(), log_config=None, access_log=False)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
