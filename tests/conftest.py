@@ -8,6 +8,8 @@ soak` draws new ones.
 
 from __future__ import annotations
 
+import os
+import sysconfig
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,6 +21,9 @@ hypothesis.settings.register_profile("soak", deadline=None, max_examples=2000, p
 hypothesis.settings.load_profile("house")
 
 BUDGET_S = 120
+
+# As in a shell whose environment is activated: messages then call the program by its name.
+os.environ["PATH"] = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
 
 _seconds: defaultdict[str, float] = defaultdict(float)
 _TESTS = Path(__file__).parent.name

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.terminal import Terminal
 from tests.hal import foreign
 
 from bedplate.cli.main import main
@@ -69,7 +71,16 @@ def test_conform_certifies_cpu(
     assert document["capabilities"]["ops"]["verdict"] == "certified"
     assert len(list((data / "certificates").iterdir())) == 1
     assert main(["hal", "list"]) == 0
-    assert "quick: device_address host_visible" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert re.search(r"cpu:0 .* GiB +quick\n", said)
+    assert "cpu:0  certified: device_address host_visible" in said
+    shell = f"stty cols 80 && exec {sys.executable} -m bedplate.cli hal list"
+    terminal = Terminal(["sh", "-c", shell])
+    assert terminal.end() == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.text).split("\r\n")
+    assert [line for line in lines if len(line) > 80] == []
+    assert any(re.search(r"cpu:0 .* GiB +quick$", line) for line in lines)
+    assert "quick: made there; full: every case, by" in " ".join(terminal.text.split())
 
 
 def test_conform_catches_a_liar(capsys: pytest.CaptureFixture[str], data: Path) -> None:

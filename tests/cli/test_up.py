@@ -38,7 +38,7 @@ def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
     assert re.search(r"first token after \d+ ms, \d+ tokens at \d+ tokens/s", up)
     key = re.findall(r"API key, shown once: (bp-\S+)", up)[0]
     assert up.count(key) == 2  # and in the example that works as it stands
-    assert "`bedplate down` stops it" in up
+    assert f"`bedplate down --data-dir {tmp_path}` stops it" in up
 
     again = run("up")
     assert re.fullmatch(r"already running: tiny at http://127.0.0.1:\d+/v1\n", again)
@@ -46,6 +46,10 @@ def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
     assert demo.startswith("already running: tiny at ")
     assert "first token after" in demo
     assert "$BEDPLATE_API_KEY" in demo
+    assert "export BEDPLATE_API_KEY=" in demo
+    anew = f"`rm {tmp_path}/keys.json && bedplate down --data-dir {tmp_path} && bedplate up "
+    assert anew in demo
+    assert "has stopped" not in demo
 
     status = run("status")
     assert re.search(r"engine +ready .*\n +gateway +ready", status)
@@ -57,6 +61,8 @@ def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
     assert all(child["memory_bytes"] > 1 << 20 for child in report["children"])
 
     assert run("chat", "Hi", "--max-tokens", 4).strip()
+    whole = run("chat", "Hi you", "--max-tokens", 4, "--seed", 3)
+    assert run("chat", "Hi", "you", "--max-tokens", 4, "--seed", 3) == whole
     told = json.loads(run("chat", "Hi", "--max-tokens", 4, "--seed", 3, "--json"))
     assert told == json.loads(run("chat", "Hi", "--max-tokens", 4, "--seed", 3, "--json")) | {
         name: told[name] for name in ("time_to_first_token_ns", "elapsed_ns")
@@ -67,7 +73,8 @@ def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
 
 
 def test_demo_answers_stops_and_tells_machines_in_json(tiny_file: Path, tmp_path: Path) -> None:
-    """stdout is one JSON document; what is for people goes to stderr; nothing runs afterwards."""
+    """stdout is one JSON document; what is for people goes to stderr; nothing runs afterwards,
+    no key was made that nothing answers to, and the way to a platform that stays is told."""
     done = bedplate(
         "up", tiny_file, "--demo", "--json", "--port", 0, "--data-dir", tmp_path,
         "--prompt", "he", *SMALL,
@@ -76,10 +83,16 @@ def test_demo_answers_stops_and_tells_machines_in_json(tiny_file: Path, tmp_path
     report = json.loads(done.stdout)
     assert report["model"] == "tiny"
     assert report["started"] is True
-    assert report["api_key"].startswith("bp-")
+    assert report["api_key"] is None
     assert report["completion_tokens"] > 0
     assert report["time_to_first_token_ns"] > 0
     assert "uses cpu:0" in done.stderr
+    (again,) = re.findall(r"the demo has stopped; `bedplate (.*)` starts it to stay", done.stderr)
+    assert shlex.split(again) == [
+        "up", str(tiny_file), "--port=0", "--max-num-seqs=32",
+        f"--kv-memory-bytes={8 << 20}", "--data-dir", str(tmp_path),
+    ]  # fmt: skip
+    assert not (tmp_path / "keys.json").exists()
     assert processes_of(tmp_path) == []
 
 
@@ -110,6 +123,21 @@ def test_sigterm_stops_a_foreground_platform_cleanly(tiny_file: Path, tmp_path: 
                 process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
     assert processes_of(tmp_path) == []
+
+
+def test_up_that_is_told_to_stop_before_it_answers_leaves_nothing(
+    tiny_file: Path, tmp_path: Path
+) -> None:
+    """SIGTERM during the start of a platform that was to stay: no process, no key, no success."""
+    command = [*UP, str(tiny_file), "--port", "0", "--data-dir", str(tmp_path), *SMALL]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("starting"):
+                process.send_signal(signal.SIGTERM)
+        assert process.wait() == 1
+    assert processes_of(tmp_path) == []
+    assert not (tmp_path / "keys.json").exists()
 
 
 def test_a_foreground_platform_that_is_killed_is_a_failure(tiny_file: Path, tmp_path: Path) -> None:
@@ -162,11 +190,12 @@ def test_ctrl_c_stops_it_with_one_line(
 def test_ctrl_c_while_starting_leaves_nothing(
     foreground: Callable[[bool], Terminal], tmp_path: Path
 ) -> None:
-    """Before it answers: no process, no key that nobody saw, exit code 0."""
+    """Before it answers: no process, no key that nobody saw, and no success."""
     terminal = foreground(False)
     terminal.expect("starting")
     terminal.type("\x03")
-    assert terminal.end() == 0, terminal.text
+    assert terminal.end() == 1, terminal.text
+    assert "stopped before it answered" in terminal.text
     assert "Traceback" not in terminal.text
     assert processes_of(tmp_path) == []
     assert not (tmp_path / "keys.json").exists()

@@ -174,19 +174,22 @@ def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> N
 @pytest.mark.parametrize(
     ("command", "code", "sentence"),
     [
-        ("nothing", 2, "unknown verb 'nothing', the nearest is"),
-        ("statsu", 2, "unknown verb 'statsu', the nearest is 'status'"),
+        ("nothing", 2, "unknown verb 'nothing'; known are chat, doctor, down, hal, serve, st"),
+        ("statsu", 2, "unknown verb 'statsu'; the nearest is 'status'"),
+        ("gatewai", 2, "unknown verb 'gatewai'; known are chat"),
+        ("hal lst", 2, "unknown verb 'lst'; the nearest is 'list'; see `bedplate hal --help`"),
+        ("hal nothing", 2, "unknown verb 'nothing'; known are conform, doctor, list"),
         ("--port 1", 2, "bedplate --help"),
         (
             "status --data-dir {data}",
             3,
-            "no platform runs on .*/data; start one with `bedplate up`",
+            "no platform runs on .*/data; start one with `bedplate up --data-dir .*/data`",
         ),
         ("status --verbose", 2, "unrecognized arguments: --verbose"),
-        ("chat --data-dir {data}", 3, "no platform runs on .*/data; start one with `bedplate up`"),
+        ("chat --data-dir {data}", 3, "no platform runs on .*/data; start one with `bedplate up"),
         ("chat Hi --data-dir {data}", 3, "no platform runs on"),
         ("chat Hi --seed x", 2, "--seed: invalid int value: 'x'"),
-        ("chat Hi there", 2, "unrecognized arguments: there"),
+        ("chat Hi there --data-dir {data}", 3, "no platform runs on"),
         ("gateway tiny --host 127.0.0.1 --port 0 --data-dir {data}", 3, "no platform runs on"),
         ("serve", 2, "required: model"),
         ("serve {good} --uds /nowhere/s --data-dir {data}2", 3, "cannot listen on /nowhere/s"),
@@ -199,6 +202,12 @@ def test_every_other_command_refuses_wrong_input(
 ) -> None:
     """Unknown verbs and flags, and what needs a running platform."""
     check(bedplate(*command.format(**place).split()), code, sentence)
+
+
+@pytest.mark.parametrize("message", ["", "  ", "\n"])
+def test_an_empty_message_is_refused(place: dict[str, str], message: str) -> None:
+    """Before a platform is looked for: there is nothing to ask it."""
+    check(bedplate("chat", message, "--data-dir", place["data"]), 2, "the message is empty; say")
 
 
 def test_down_without_a_platform_is_done(place: dict[str, str]) -> None:
@@ -228,4 +237,18 @@ def test_another_model_than_the_one_that_runs_is_refused(
 ) -> None:
     """`up` with another model says what runs and how to stop it."""
     done = bedplate("up", place["good"], "--data-dir", plate.data, "--port", 0)
-    check(done, 2, "tiny runs already at http.*, not good; stop it with `bedplate down` first")
+    down = f"`bedplate down --data-dir {plate.data}`"
+    check(done, 2, f"tiny.gguf runs already at http.*, not .*/good.gguf; stop it with {down} first")
+
+
+def test_another_port_than_the_one_that_answers_is_refused(plate: Platform) -> None:
+    """`up --port` says where the platform runs instead of leaving the wish out."""
+    done = bedplate("up", "--data-dir", plate.data, "--port", 9)
+    check(done, 2, f"tiny.gguf runs already at {plate.url}, not on port 9; stop it with `bedplate")
+
+
+def test_engine_flags_of_a_platform_that_runs_are_said_to_do_nothing(plate: Platform) -> None:
+    """The command succeeds, since the platform is there, but not in silence."""
+    done = bedplate("up", "--data-dir", plate.data, "--max-num-seqs", 3)
+    assert done.returncode == 0
+    assert "it keeps the engine flags it was started with, until `bedplate down" in done.stdout

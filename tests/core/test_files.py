@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bedplate.core import files
-from bedplate.core.errors import UsageError
+from bedplate.core.errors import EnvironmentLacks, UsageError
 
 
 def test_the_old_content_stays_when_writing_fails(
@@ -19,7 +19,7 @@ def test_the_old_content_stays_when_writing_fails(
     target = tmp_path / "state.json"
     files.replace(target, "old")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UsageError, match="No space left"):
+    with pytest.raises(EnvironmentLacks, match="No space left on device; free space there"):
         files.replace(target, "new")
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["state.json"]

@@ -1,3 +1,5 @@
+import errno
+import os
 import stat
 import threading
 from pathlib import Path
@@ -5,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bedplate.core import keyfile, keys
-from bedplate.core.errors import UsageError
+from bedplate.core.errors import EnvironmentLacks, UsageError
 
 
 def test_the_first_start_makes_one_key_and_shows_it_once(tmp_path: Path) -> None:
@@ -20,6 +22,24 @@ def test_the_first_start_makes_one_key_and_shows_it_once(tmp_path: Path) -> None
     assert shown is None
     assert again.match(key) == "default"
     assert again.match(keys.make()) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(errno.ENOSPC, "free space there, or choose"), (errno.EROFS, "choose")]
+)
+def test_a_folder_without_room_is_the_environments_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    """Exit code 3 and one sentence; no key was made."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(EnvironmentLacks, match=f"cannot write in the folder .*; {remedy}"):
+        keyfile.load_or_make(tmp_path, {})
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_environments_key_wins_and_is_not_stored(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 SLEEP = "import time; time.sleep(600)"
 
 
@@ -43,6 +45,32 @@ def test_a_child_ends_with_its_parent() -> None:
     while not gone(pid):
         assert time.monotonic() < give_up, "the child lives on"
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("handler", "signal_number"), [("SIG_IGN", 14), ("SIG_DFL", 15)])
+def test_a_child_has_a_moment_after_its_parent(handler: str, signal_number: int) -> None:
+    """SIGTERM at once, for its goodbyes; one that does not heed it is ended by SIGALRM."""
+    child = (
+        "import signal, sys, time; from bedplate.core.parent import end_soon_after_parent\n"
+        f"signal.signal(signal.SIGTERM, signal.{handler})\n"
+        "end_soon_after_parent(int(sys.argv[1]), 0.2)\n"
+        "sys.stdout.write('ready\\n'); sys.stdout.flush(); time.sleep(600); time.sleep(600)"
+    )
+    # The one in the middle is the parent; a subreaper sees how its child ends.
+    middle = (
+        "import os, subprocess, sys\n"
+        "command = [sys.executable, '-c', sys.argv[1], str(os.getpid())]\n"
+        "child = subprocess.Popen(command, stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    code = (
+        "import os, subprocess, sys; from bedplate.core.parent import adopt_orphans\n"
+        "adopt_orphans()\n"
+        "subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[2]])\n"
+        "print(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+    )
+    assert run(code, middle, child).split() == [str(-signal_number)]
 
 
 def test_a_child_whose_parent_is_already_gone_ends_at_once() -> None:

@@ -41,7 +41,7 @@ def count(value: int) -> np.ndarray:
 
 def test_unknown_op_names_the_nearest() -> None:
     """A typing mistake gets a suggestion."""
-    with pytest.raises(UnknownOpError, match="did you mean rmsnorm"):
+    with pytest.raises(UnknownOpError, match="the nearest is 'rmsnorm'"):
         reference("rmsnrm")
 
 

@@ -48,11 +48,17 @@ def plate(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def own_plate(tiny_file: Path, tmp_path: Path) -> Iterator[Platform]:
-    """A platform that one test may break; a hung process is found within 2 s."""
-    data, flags = tmp_path / "data", SMALL
+def own_plate(
+    request: pytest.FixtureRequest, tiny_file: Path, tmp_path: Path
+) -> Iterator[Platform]:
+    """A platform that one test may break; its parameter is `hang_after_s`."""
+    hang_after_s = getattr(request, "param", 10.0)  # a busy machine is not a hung process
     with Platform.up(
-        str(tiny_file), data_dir=data, port=0, engine_flags=flags, hang_after_s=2.0
+        str(tiny_file),
+        data_dir=tmp_path / "data",
+        port=0,
+        engine_flags=SMALL,
+        hang_after_s=hang_after_s,
     ) as found:
         yield found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import signal
 import sys
@@ -234,6 +235,24 @@ def test_a_log_that_cannot_be_written_costs_the_log_only(rig: Rig) -> None:
     gone = dataclasses.replace(child.command, log_file=rig.folder / "gone" / "log")
     child.command = gone
     rig.until_ready(child)
+
+
+@pytest.mark.parametrize("broken", ["os.replace", "pathlib.Path.open"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_full_disk_keeps_no_child_down(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, broken: str, number: int
+) -> None:
+    """A restart on a disk that is full or read-only: what served before serves again."""
+    child = rig.child("ready")
+    os.kill(rig.until_ready(child), signal.SIGKILL)
+    rig.until(child, lambda: child.restarts == 1)
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(broken, refuse)
+    rig.until_ready(child)
+    assert (child.restarts, child.last_end) == (1, "it was ended by SIGKILL")
 
 
 def test_a_program_that_cannot_be_started_is_tried_again(rig: Rig) -> None:

@@ -13,6 +13,7 @@ from benchmarks.orchestrator.kill import Footprint, Outcome, Round
 from tests.orchestrator.conftest import (
     LOGS,
     MESSAGES,
+    SMALL,
     client,
     part,
     run_files,
@@ -20,7 +21,9 @@ from tests.orchestrator.conftest import (
     until,
 )
 
+from bedplate.orchestrator import record
 from bedplate.orchestrator.api import Platform
+from bedplate.orchestrator.record import start_ticks
 
 
 def check(outcome: Outcome) -> None:
@@ -60,6 +63,7 @@ def test_twenty_kills_of_the_default_model_leave_nothing(tmp_path: Path) -> None
         rounds(plate, 20)
 
 
+@pytest.mark.parametrize("own_plate", [2.0], indirect=True)
 def test_a_stopped_engine_is_hung_and_replaced(own_plate: Platform) -> None:
     """SIGSTOP during a stream: the stream ends with an error event, the next request is served;
     the gateway, which cannot reach the engine meanwhile, is not taken for hung itself."""
@@ -77,6 +81,43 @@ def test_a_stopped_engine_is_hung_and_replaced(own_plate: Platform) -> None:
     children = {child["name"]: child for child in own_plate.status()["children"]}
     assert children["engine"]["last_end"] == "it did not answer for 2 s"
     assert part(own_plate, "gateway").pid == gateway
+
+
+def test_a_killed_supervisor_takes_a_hung_engine_and_an_open_stream_along(
+    tiny_file: Path, tmp_path: Path
+) -> None:
+    """SIGKILL while a stream is open and the engine hangs: the engine is killed, and the stream
+    ends with an error event; a start that meets the gateway says so, waits, and has its port."""
+    plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
+    port, notes = int(plate.url.rpartition(":")[2]), []
+    engine, gateway = part(plate, "engine"), part(plate, "gateway")
+
+    def wake(text: str) -> None:
+        if not notes:
+            gateway.resume()
+        notes.append(text)
+
+    with client(plate) as api:
+        stream = api.chat.completions.create(
+            model="tiny", messages=MESSAGES, stream=True, extra_body={"ignore_eos": True}
+        )
+        next(iter(stream))
+        top = supervisor(plate)
+        engine.suspend()
+        gateway.suspend()  # so that the next start meets it for certain
+        top.kill()
+        until(lambda: record.read(tmp_path) is None, "the supervisor is gone")
+        with Platform.up(
+            str(tiny_file), data_dir=tmp_path, port=port, engine_flags=SMALL, on_note=wake
+        ) as again:
+            assert again.started_here
+            assert start_ticks(engine.pid) is None
+            assert start_ticks(gateway.pid) is None
+            with pytest.raises(openai.APIError, match="engine ended"):
+                list(stream)
+    assert not plate.wait()
+    assert f"the gateway, process {gateway.pid}," in notes[0]
+    assert notes[0].startswith("waiting until ")
 
 
 def test_a_killed_gateway_comes_back_and_the_engine_stays(own_plate: Platform) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.orchestrator.conftest import processes_of
 
-from bedplate.core.paths import run_dir
+from bedplate.core.errors import BedplateError, UsageError
+from bedplate.core.paths import FolderUnusable, run_dir
 from bedplate.orchestrator import launch
+from bedplate.orchestrator.api import Platform
 from bedplate.orchestrator.errors import StartFailed, StartLacks, StartRefused
 from bedplate.orchestrator.launch import LOG_FILE, sentence, wait_ready
 
@@ -103,6 +108,38 @@ def test_a_start_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     with pytest.raises(StartFailed, match=f"within 0 s; the logs are in {tmp_path}"):
         wait_ready(tmp_path, process, lambda text: None, deadline_s=0)
     assert process.returncode is not None
+
+
+@pytest.mark.parametrize(
+    ("broken", "number", "kind", "told"),
+    [
+        ("pathlib.Path.open", errno.ENOSPC, FolderUnusable, "/run: No space left .*; free space"),
+        ("pathlib.Path.open", errno.EROFS, FolderUnusable, "/run: Read-only .*; choose another"),
+        ("pathlib.Path.open", errno.EISDIR, UsageError, "/run: Is a directory; choose another"),
+        ("subprocess.Popen", errno.EAGAIN, StartLacks, "no process can be started: Resource"),
+    ],
+)
+def test_a_start_without_room_is_one_sentence_and_starts_nothing(
+    tiny_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    broken: str,
+    number: int,
+    kind: type[BedplateError],
+    told: str,
+) -> None:
+    """A disk that is full or read-only, a log in the way, no process to be had: no process runs,
+    and no key stays that nobody saw."""
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(broken, refuse)
+    with pytest.raises(kind, match=told):
+        Platform.up(str(tiny_file), data_dir=tmp_path, port=0)
+    monkeypatch.undo()
+    assert processes_of(tmp_path) == []
+    assert not (tmp_path / "keys.json").exists()
 
 
 def test_readiness_needs_every_part() -> None:

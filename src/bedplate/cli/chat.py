@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.flags import common_flags
-from bedplate.core.errors import EXIT_DONE
+from bedplate.core.errors import EXIT_DONE, UsageError
 
 if TYPE_CHECKING:
     from bedplate.orchestrator.api import Platform, Reply
@@ -26,7 +26,7 @@ def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="With a message: answer it and exit. Without: a conversation until Ctrl-D; "
         "Ctrl-C cuts an answer short.",
     )
-    verb.add_argument("message", nargs="?", help="what to say")
+    verb.add_argument("message", nargs="*", help="what to say; words are joined by spaces")
     verb.add_argument("--system", metavar="TEXT", help="a system message to start with")
     verb.add_argument(
         "--temperature", type=float, default=TEMPERATURE, help=f"0 is greedy ({TEMPERATURE})"
@@ -40,9 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
     """One answer, or a conversation."""
     from bedplate.orchestrator.api import Platform
 
+    message = " ".join(arguments.message)
+    if arguments.message and not message.strip():
+        raise UsageError(
+            "the message is empty", remedy="say something, or leave it out for a conversation"
+        )
     conversation = Conversation(arguments, Platform.find(arguments.data_dir))
-    if arguments.message is not None:
-        conversation.say(arguments.message)
+    if message:
+        conversation.say(message)
         return EXIT_DONE
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 (gives `input` its line editing)

@@ -6,7 +6,10 @@ import argparse
 
 from bedplate.cli.flags import common_flags
 from bedplate.core import paths
-from bedplate.core.parent import end_with_parent
+from bedplate.core.parent import end_soon_after_parent
+
+# The engine is gone then, so open streams end with an error event in this time.
+ORPHAN_S = 0.8
 
 
 def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,6 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     configure()
     if arguments.parent:
-        end_with_parent(arguments.parent)
+        end_soon_after_parent(arguments.parent, ORPHAN_S)
     data = paths.data_dir(arguments.data_dir)
     return run_gateway(data, arguments.model, arguments.host, arguments.port)

@@ -1,16 +1,22 @@
 """The first question to a platform that has just started, and how to call it.
 
 A key that was made now is shown whatever becomes of the question: it cannot be
-shown again.
+shown again. A platform that stops after the answer has no key, and nothing is
+said of calling it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.cli.output import note, print_json
+from bedplate.core import keyfile
+from bedplate.core.command import command
 from bedplate.core.errors import EXIT_DONE, EXIT_FAILED
 
 if TYPE_CHECKING:
@@ -19,8 +25,13 @@ if TYPE_CHECKING:
 MOST_TOKENS = 48
 
 
-def greet(arguments: argparse.Namespace, plate: Platform) -> int:
-    """Ask the model, then show the answer, its times and how to call it; the exit code."""
+def greet(
+    arguments: argparse.Namespace, plate: Platform, again: Sequence[str], *, lasts: bool = True
+) -> int:
+    """Ask the model, then show the answer, its times and how to call it; the exit code.
+
+    `again` are the words that start such a platform.
+    """
     from bedplate.orchestrator.api import GatewayError
 
     shown = False
@@ -36,7 +47,8 @@ def greet(arguments: argparse.Namespace, plate: Platform) -> int:
         return EXIT_FAILED
     finally:
         if not arguments.json:
-            print_how_to_call(plate)
+            if lasts:
+                print_how_to_call(plate, again)
         elif not shown:
             print_report(plate, None)
     return EXIT_DONE
@@ -94,13 +106,22 @@ def print_report(plate: Platform, reply: Reply | None) -> None:
     print_json(report)
 
 
-def print_how_to_call(plate: Platform) -> None:
+def where_the_key_is(data: Path, again: Sequence[str]) -> str:
+    """The line on a key that is not shown again, and how to make a new one."""
+    remove = f"rm {shlex.quote(str(data / keyfile.FILE))}"
+    anew = " && ".join((remove, command("down", data), command(again, data)))
+    return (
+        "the example needs the key that the first start showed: export BEDPLATE_API_KEY=...; "
+        f"if it is lost, `{anew}` makes a new one"
+    )
+
+
+def print_how_to_call(plate: Platform, again: Sequence[str]) -> None:
     """An example that works as it stands, and the key when it is new."""
     if plate.key is not None:
         print(f"API key, shown once: {plate.key}")
     elif "BEDPLATE_API_KEY" not in os.environ:
-        lost = f"if it is lost, remove {plate.data / 'keys.json'} and start again"
-        print(f"API key: the one that the first start showed; {lost}")
+        print(where_the_key_is(plate.data, again))
     # In the example the key stands only where it was made just now.
     quote, key = ("'", plate.key) if plate.key else ('"', "$BEDPLATE_API_KEY")
     body = f'{{"model": "{plate.model}", "messages": [{{"role": "user", "content": "Hi"}}]}}'

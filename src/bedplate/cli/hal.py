@@ -6,19 +6,22 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.flags import common_flags
-from bedplate.cli.output import print_json, print_table
+from bedplate.cli.output import print_json, print_table, print_term
 from bedplate.core import files
+from bedplate.core.command import quoted
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from bedplate.hal.api import CaseResult, DeviceInfo, DeviceReport
+    from bedplate.hal.api import CaseResult, DeviceInfo, DeviceReport, ListedBackend
+
+LEGEND = "none yet: made at the first open; quick: made there; full: every case, by"
 
 
 def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -57,26 +60,34 @@ def list_backends(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"schema": "bedplate.hal-list/1", "backends": backends})
     else:
-        rows = []
-        for backend in backends:
-            for device in backend.devices:
-                gibibytes = f"{device['memory_bytes'] / 2**30:.1f} GiB"
-                state = _certificate_words(device["certificate"])
-                rows.append((device["id"], backend.abi, device["name"], gibibytes, state))
-            if backend.reason:
-                rows.append((backend.name, "-", "-", "-", f"unusable: {backend.reason}"))
-        print_table(("device", "abi", "name", "memory", "certificate"), rows)
+        _print_backends(backends)
     return EXIT_DONE if any(backend.devices for backend in backends) else EXIT_ENVIRONMENT
 
 
-def _certificate_words(certificate: dict[str, Any] | None) -> str:
-    if certificate is None:
-        return "none yet: made at the first open, or by `bedplate hal conform`"
-    words = [f"{certificate['tier']}: {' '.join(certificate['certified'])}"]
-    for verdict in ("withdrawn", "not_run"):
-        if certificate[verdict]:
-            words.append(f"{verdict.replace('_', ' ')}: {' '.join(certificate[verdict])}")
-    return "; ".join(words)
+def _print_backends(backends: Sequence[ListedBackend]) -> None:
+    """A short table, then what does not fit in a column: capabilities, reasons, a legend."""
+    rows: list[tuple[object, ...]] = []
+    told: list[tuple[str, str]] = []
+    for backend in backends:
+        for device in backend.devices:
+            gibibytes = f"{device['memory_bytes'] / 2**30:.1f} GiB"
+            certificate = device["certificate"]
+            tier = certificate["tier"] if certificate else "none yet"
+            rows.append((device["id"], backend.abi, device["name"], gibibytes, tier))
+            told += [(device["id"], words) for words in _certificate_words(certificate)]
+        if backend.reason:
+            rows.append((backend.name, "-", "-", "-", "unusable"))
+            told.append((backend.name, f"unusable: {backend.reason}"))
+    print_table(("device", "abi", "name", "memory", "certificate"), rows)
+    legend = ("certificate", f"{LEGEND} {quoted('hal conform BACKEND')}")
+    for term, text in [legend, *told]:
+        print_term(term, text)
+
+
+def _certificate_words(certificate: dict[str, Any] | None) -> Iterator[str]:
+    for verdict in ("certified", "withdrawn", "not_run"):
+        if certificate is not None and certificate[verdict]:
+            yield f"{verdict.replace('_', ' ')}: {' '.join(certificate[verdict])}"
 
 
 def doctor(arguments: argparse.Namespace) -> int:

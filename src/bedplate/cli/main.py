@@ -11,7 +11,6 @@ slow to import belongs inside its `run`.
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import pkgutil
@@ -23,9 +22,12 @@ from typing import Any, NoReturn
 
 import bedplate
 import bedplate.cli
+from bedplate.core import nearest
 from bedplate.core.errors import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, BedplateError
 
 _UNKNOWN_VERB = re.compile(r"argument VERB: invalid choice: '(.*)' \(choose from '(.*)'\)")
+
+_NOT_FOR_PEOPLE = {"gateway", "supervise"}  # the platform starts them itself
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,8 +36,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is, and exit 2."""
         if found := _UNKNOWN_VERB.fullmatch(message):
-            nearest = difflib.get_close_matches(found[1], found[2].split("', '"), n=1, cutoff=0.0)
-            message = f"unknown verb {found[1]!r}, the nearest is {nearest[0]!r}"
+            verbs = set(found[2].split("', '")) - _NOT_FOR_PEOPLE
+            message = f"unknown verb {found[1]!r}; {nearest.hint(found[1], verbs)}"
         self.exit(EXIT_USAGE, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 
 

@@ -6,7 +6,9 @@ Logs and errors go to stderr, so stdout can always be piped.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any, TextIO
 
@@ -27,6 +29,20 @@ def print_json(data: Any) -> None:
     """One JSON document on stdout; dataclasses, enums and paths are understood."""
     encoded = msgspec.json.encode(data, enc_hook=str)
     print(msgspec.json.format(encoded, indent=2).decode())
+
+
+def print_term(term: str, text: str) -> None:
+    """A term and what is to say of it; on a terminal folded beside the term."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    indent = " " * (len(term) + 2)
+    lines = textwrap.wrap(
+        f"{term}  {text}",
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    print("\n".join(lines))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     configure()
     if arguments.parent:
-        end_with_parent(arguments.parent)
+        # Without its supervisor nobody could stop it when it hangs.
+        end_with_parent(arguments.parent, signal.SIGKILL)
     data = paths.data_dir(arguments.data_dir)
     configuration = load(
         {"serving": ServingConfig},

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, NoReturn
 from bedplate.cli.flags import common_flags
 from bedplate.cli.greeting import greet
 from bedplate.cli.output import note, people, print_json
+from bedplate.core.command import quoted
 from bedplate.core.errors import EXIT_DONE, EXIT_FAILED
+from bedplate.core.paths import run_dir
 
 if TYPE_CHECKING:
     from bedplate.core.config import Configuration
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 PROMPT = "Name three seas."
 STOPPING = "stopping; streams that are open may end, Ctrl-C again cuts them"
-IN_BACKGROUND = "it runs in the background; `bedplate status` shows it, `bedplate down` stops it"
 
 
 def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,14 +50,14 @@ def run(arguments: argparse.Namespace) -> int:
     from bedplate.cli.terminal import own_terminal
 
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
         if not (arguments.foreground or arguments.demo):
             return start_and_greet(arguments, stays=False)
-        signal.signal(signal.SIGTERM, _interrupt)
         with own_terminal():
             return start_and_greet(arguments, stays=True)
     except KeyboardInterrupt:  # before it was ready
-        note(arguments, "\nstopped")
-        return EXIT_DONE
+        note(arguments, "\nstopped before it answered")
+        return EXIT_FAILED
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
@@ -68,23 +69,42 @@ def start_and_greet(arguments: argparse.Namespace, *, stays: bool) -> int:
     plate = started(arguments, parent=os.getpid() if stays else None)
     if not plate.started_here:
         show_running(arguments, plate)
-        return greet(arguments, plate) if arguments.demo else EXIT_DONE
+        return greet(arguments, plate, start_again(arguments)) if arguments.demo else EXIT_DONE
+    code = EXIT_FAILED  # until it answered
     try:
-        code = greet(arguments, plate)
+        code = greet(arguments, plate, start_again(arguments), lasts=not arguments.demo)
         if arguments.foreground:
             note(arguments, "running; Ctrl-C stops it")
             if not plate.wait():
-                note(arguments, "the platform ended by itself; see `bedplate status`")
+                logs = run_dir(plate.data)
+                note(arguments, f"the platform ended by itself; its logs are in {logs}")
                 return EXIT_FAILED
         elif not stays:
-            note(arguments, IN_BACKGROUND)
-        return code
+            note(arguments, in_background(plate))
     except KeyboardInterrupt:
-        note(arguments, f"\n{STOPPING if stays else IN_BACKGROUND}")
-        return EXIT_DONE
+        note(arguments, f"\n{STOPPING if stays else in_background(plate)}")
     finally:
         if stays:
             stop(plate)
+        if arguments.demo:
+            again = quoted(start_again(arguments), plate.data)
+            note(arguments, f"the demo has stopped; {again} starts it to stay")
+    return code
+
+
+def in_background(plate: Platform) -> str:
+    """What to do with a platform that stays."""
+    status, down = quoted("status", plate.data), quoted("down", plate.data)
+    return f"it runs in the background; {status} shows it, {down} stops it"
+
+
+def start_again(arguments: argparse.Namespace) -> list[str]:
+    """The command's words without `--demo`, the data directory apart."""
+    words = ["up"] + ([arguments.model] if arguments.model else [])
+    for name in ("host", "port"):
+        if (value := getattr(arguments, name)) is not None:
+            words.append(f"--{name}={value}")
+    return words + engine_flags(arguments)
 
 
 def stop(plate: Platform) -> None:
@@ -107,7 +127,12 @@ def started(arguments: argparse.Namespace, parent: int | None) -> Platform:
     gateway = configuration.section(GatewayConfig)
     orchestrator = configuration.section(OrchestratorConfig)
     if Platform.runs(arguments.data_dir):
-        return Platform.up(arguments.model, data_dir=arguments.data_dir)
+        return Platform.up(
+            arguments.model,
+            data_dir=arguments.data_dir,
+            host=arguments.host,
+            port=arguments.port,
+        )
     for line in describe_hardware(configuration.section(ServingConfig).device):
         note(arguments, line)
     begun = time.monotonic()
@@ -120,6 +145,7 @@ def started(arguments: argparse.Namespace, parent: int | None) -> Platform:
             engine_flags=engine_flags(arguments),
             hang_after_s=orchestrator.hang_after_s,
             parent=parent,
+            keep_key=not arguments.demo,
             on_note=show,
         )
     if plate.started_here:
@@ -169,6 +195,9 @@ def engine_flags(arguments: argparse.Namespace) -> list[str]:
 
 def show_running(arguments: argparse.Namespace, plate: Platform) -> None:
     """The platform runs already: say where."""
+    if engine_flags(arguments):
+        down = quoted("down", plate.data)
+        note(arguments, f"it keeps the engine flags it was started with, until {down}")
     if arguments.json and not arguments.demo:
         print_json({"url": plate.base_url, "model": plate.model, "started": False})
         return

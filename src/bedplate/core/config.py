@@ -11,15 +11,14 @@ A system declares its section as a frozen dataclass; core knows no keys:
 
 The file is TOML with one table a section; the environment's name for the key
 is `BEDPLATE_GATEWAY_PORT`. An unknown section or key is an error that names
-the nearest known one; a section that this program does not read is let be.
-The working directory is never searched: what a command does must not depend
-on where it is called.
+the nearest known one, or all when none is near; a section that this program
+does not read is let be. The working directory is never searched: what a
+command does must not depend on where it is called.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import tomllib
 import typing
@@ -29,7 +28,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bedplate.core import paths
+from bedplate.core import nearest, paths
 from bedplate.core.errors import ConfigurationError
 
 SYSTEM_FILE = Path("/etc/bedplate/bedplate.toml")
@@ -83,7 +82,7 @@ def load(
     `sections` maps names to dataclasses; `flags` holds the values given on
     the command line, where None means "not given"; `file` is `--config`.
     Raises `ConfigurationError` naming the value, where it came from and the
-    nearest known key.
+    nearest known key, or all of them.
     """
     env = os.environ if environment is None else environment
     source = find_file(file, data_dir or paths.data_dir(None, env), env)
@@ -154,11 +153,10 @@ def _variables(section: str, environment: Mapping[str, str]) -> list[tuple[str, 
 def _check_known(key: str, known: list[str], where: str) -> None:
     if key in known:
         return
-    nearest = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
     raise ConfigurationError(
         f"{where}: unknown key {key!r}",
         code="core.unknown_key",
-        remedy=f"the nearest is {nearest[0]!r}" if nearest else "the section has no keys",
+        remedy=nearest.hint(key, known) if known else "the section has no keys",
     )
 
 

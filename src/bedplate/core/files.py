@@ -12,14 +12,15 @@ import os
 import tempfile
 from pathlib import Path
 
-from bedplate.core.errors import UsageError
+from bedplate.core.errors import EnvironmentLacks, UsageError
+from bedplate.core.paths import FULL
 
 
 def replace(path: Path, content: bytes | str, *, mode: int = 0o644, durable: bool = True) -> None:
     """Write `content` to `path` in one step, with permission bits `mode`.
 
-    Raises `UsageError` when the folder is missing or cannot be written; the
-    old file is then as it was.
+    Raises `UsageError` when the folder is missing or cannot be written,
+    `EnvironmentLacks` when the disk is full; the old file is then as it was.
     """
     data = content.encode() if isinstance(content, str) else content
     scratch = ""
@@ -38,10 +39,11 @@ def replace(path: Path, content: bytes | str, *, mode: int = 0o644, durable: boo
         if scratch:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(scratch)
-        raise UsageError(
+        full = cause.errno in FULL
+        raise (EnvironmentLacks if full else UsageError)(
             f"cannot write {path}: {cause.strerror}",
             code="core.write",
-            remedy="check that the folder exists and can be written",
+            remedy="free space there" if full else "check that the folder exists and is writable",
         ) from cause
 
 

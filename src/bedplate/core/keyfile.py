@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bedplate.core import keys
+from bedplate.core.command import quoted
 from bedplate.core.errors import UsageError
 from bedplate.core.files import replace
-from bedplate.core.paths import make_private
+from bedplate.core.paths import make_private, unusable
 
 FILE = "keys.json"
 SCHEMA = "bedplate.keys/1"
@@ -28,15 +29,19 @@ def load_or_make(
 ) -> tuple[keys.KeyRing, str | None]:
     """The keys to accept, and the key made just now or None.
 
-    Raises `UsageError` when the file is damaged or the folder cannot be written;
-    processes that start together agree on one key.
+    Raises `UsageError` when the file is damaged, `EnvironmentLacks` when the machine
+    forbids to write in the folder or has no space; processes that start together agree on one key.
     """
     env = os.environ if environment is None else environment
     if given := env.get("BEDPLATE_API_KEY"):
         return keys.KeyRing({"environment": keys.digest(given)}), None
     make_private(data)
     path = data / FILE
-    with open(data / f".{FILE}.lock", "w") as lock:
+    try:
+        lock = open(data / f".{FILE}.lock", "w")  # noqa: SIM115 (closed below)
+    except OSError as cause:
+        raise unusable(data, cause) from cause
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():
             return keys.KeyRing(read(path)), None
@@ -57,7 +62,8 @@ def load(data: Path, environment: Mapping[str, str] | None = None) -> keys.KeyRi
         raise UsageError(
             f"{data / FILE} is missing, so no key opens this platform",
             code="core.key_file",
-            remedy="run `bedplate down` and `bedplate up`, which makes a key and shows it",
+            remedy=f"run {quoted('down', data)} and {quoted('up', data)}, "
+            "which makes a key and shows it",
         )
     return keys.KeyRing(read(data / FILE))
 

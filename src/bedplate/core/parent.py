@@ -1,9 +1,10 @@
 """Parents and orphans, by what the kernel offers. Linux only.
 
 A supervisor that is killed cannot stop its children: a child asks the kernel to
-end it with its parent. A child that is killed leaves its own children behind: a
-supervisor asks the kernel to be given those, and collects them when they end,
-since nobody else may be there to do it (a container often has no init).
+end it with its parent, at once or after a moment in which it says goodbye. A child that is
+killed leaves its own children behind: a supervisor asks the kernel to be given
+those, and collects them when they end, since nobody else may be there to do it
+(a container often has no init).
 Source: prctl(2), PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER.
 """
 
@@ -13,6 +14,7 @@ import ctypes
 import os
 import signal
 from collections.abc import Collection
+from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -26,6 +28,20 @@ def end_with_parent(parent: int, signal_number: int = signal.SIGTERM) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal_number)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal_number)
+
+
+def end_soon_after_parent(parent: int, grace_s: float) -> None:
+    """Have SIGTERM sent when the parent ends, and SIGALRM, which ends a process, `grace_s`
+    later: nobody would be left to hurry a slow end. Takes over SIGHUP and SIGALRM.
+    """
+
+    def orphaned(number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, grace_s)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, orphaned)
+    end_with_parent(parent, signal.SIGHUP)
 
 
 def adopt_orphans() -> None:

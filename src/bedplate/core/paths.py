@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import bedplate
-from bedplate.core.errors import EnvironmentLacks, UsageError
+from bedplate.core.errors import BedplateError, EnvironmentLacks, UsageError
 
 
 def data_dir(flag: str | None = None, environment: Mapping[str, str] | None = None) -> Path:
@@ -52,8 +52,10 @@ class FolderUnusable(EnvironmentLacks):
     code = "core.folder"
 
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What an OSError says of a disk, or a share of one, that is full."""
 # ENOENT: only the kernel's own file systems refuse a new folder in that way.
-_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOENT}
+_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, *FULL}
 _ELSEWHERE = "choose another with --data-dir or BEDPLATE_DATA_DIR"
 
 
@@ -70,13 +72,19 @@ def make_private(folder: Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass  # asking for permission says too much on some file systems
     except OSError as cause:
-        kind = FolderUnusable if cause.errno in _NOT_ALLOWED else UsageError
-        raise kind(
-            f"cannot write in the folder {folder}: {os.strerror(cause.errno or 0)}",
-            code="core.folder",
-            remedy=_ELSEWHERE,
-        ) from cause
+        raise unusable(folder, cause) from cause
     return folder
+
+
+def unusable(folder: Path, cause: OSError) -> BedplateError:
+    """The error that `folder` cannot be written: `FolderUnusable` when the machine is at
+    fault, `UsageError` when the path is."""
+    kind = FolderUnusable if cause.errno in _NOT_ALLOWED else UsageError
+    return kind(
+        f"cannot write in the folder {folder}: {os.strerror(cause.errno or 0)}",
+        code="core.folder",
+        remedy="free space there, or " + _ELSEWHERE if cause.errno in FULL else _ELSEWHERE,
+    )
 
 
 def native_library_dir() -> Path:

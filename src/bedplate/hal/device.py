@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from bedplate.core.command import quoted
 from bedplate.hal import abi
 from bedplate.hal.buffer import Buffer, Range, Tensor
 from bedplate.hal.dtype import DType, as_dtype
@@ -116,7 +117,7 @@ class Device:
         if "ops" not in self.info.capabilities:
             raise Unsupported(
                 f"{self.id} has no certified ops",
-                remedy=f"run `bedplate hal conform {self.info.backend}`",
+                remedy=f"run {quoted(f'hal conform {self.info.backend}')}",
             )
         return self.backend.ops
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bedplate.core.command import quoted
 from bedplate.core.paths import data_dir, native_library_dir
 from bedplate.hal import manifest, trust
 from bedplate.hal.errors import BackendMissing, BackendRefused, HalError
@@ -70,7 +71,8 @@ def find(name: str, candidates: list[Candidate]) -> Manifest:
             return candidate.manifest
     if same:
         raise BackendRefused(
-            f"the backend {name} is refused: {same[0].reason}", remedy="see `bedplate hal doctor`"
+            f"the backend {name} is refused: {same[0].reason}",
+            remedy=f"see {quoted('hal doctor')}",
         )
     names = sorted({c.name for c in candidates if c.name and not c.reason} - HIDDEN)
     raise BackendMissing(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bedplate.core.command import quoted
 from bedplate.hal.batch import Batch
 from bedplate.hal.buffer import Buffer, Range
 from bedplate.hal.errors import Unsupported
@@ -29,7 +30,7 @@ class Transfer:
         if "pin_host" not in device.info.capabilities:
             raise Unsupported(
                 f"{device.id} neither shows its memory to the host nor pins host memory",
-                remedy=f"run `bedplate hal conform {device.info.backend}`",
+                remedy=f"run {quoted(f'hal conform {device.info.backend}')}",
             )
         self._device = device
         self._queue: Queue | None = None

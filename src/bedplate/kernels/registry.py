@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 
+from bedplate.core import nearest
 from bedplate.kernels.errors import UnknownOpError
 from bedplate.kernels.op import Op
 from bedplate.kernels.vocabulary import SCHEMAS
@@ -23,6 +23,4 @@ def get(name: str) -> Op:
     """The op called `name`; raises `UnknownOpError` naming the nearest one."""
     if name in OPS:
         return OPS[name]
-    near = difflib.get_close_matches(name, OPS, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(OPS))}"
-    raise UnknownOpError(f"no op is called {name!r}", remedy=hint)
+    raise UnknownOpError(f"no op is called {name!r}", remedy=nearest.hint(name, OPS))

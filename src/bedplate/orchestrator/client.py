@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from bedplate.core.command import quoted
 from bedplate.orchestrator.errors import GatewayError
 
 # Between two chunks may lie another's long prompt.
@@ -94,7 +95,7 @@ def _events(
                 yield event
     except httpx.HTTPError as cause:
         raise GatewayError(
-            f"no answer from {url}: {cause}", remedy="see `bedplate status`"
+            f"no answer from {url}: {cause}", remedy=f"see {quoted('status')}"
         ) from cause
 
 

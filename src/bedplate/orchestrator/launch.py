@@ -7,11 +7,12 @@ goes wrong, the supervisor is stopped before the error is raised.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import httpx
 
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_USAGE
-from bedplate.core.paths import make_private, run_dir
+from bedplate.core.paths import make_private, run_dir, unusable
 from bedplate.orchestrator import record
 from bedplate.orchestrator.errors import StartFailed, StartLacks, StartRefused
 
@@ -36,7 +37,8 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Launch:
-    """What to start. `model` is a known name or an absolute path."""
+    """What to start. `model` is a known name or an absolute path; `environment` is given
+    to the platform beside this process's own."""
 
     data: Path
     model: str
@@ -45,23 +47,38 @@ class Launch:
     engine_flags: Sequence[str] = ()
     hang_after_s: float = 10.0
     parent: int | None = None
+    environment: Mapping[str, str] | None = None
 
     def start(self) -> subprocess.Popen[bytes]:
-        """The supervisor's process; it ends with `parent` if that is given."""
+        """The supervisor's process; it ends with `parent` if that is given.
+
+        Raises `FolderUnusable` when its log cannot be made, `StartLacks` when the machine
+        has no room for a process; nothing runs then.
+        """
         arguments = [sys.executable, "-m", "bedplate.cli", "supervise", self.model]
         arguments += ["--data-dir", str(self.data), "--host", self.host, "--port", str(self.port)]
         arguments += ["--hang-after", str(self.hang_after_s)]
         if self.parent is not None:
             arguments += ["--parent", str(self.parent)]
         arguments += [f"--engine-flag={flag}" for flag in self.engine_flags]
-        with (make_private(run_dir(self.data)) / LOG_FILE).open("wb") as words:
-            return subprocess.Popen(
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=words,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        environment = {**os.environ, **(self.environment or {})}
+        folder = make_private(run_dir(self.data))
+        try:
+            words = (folder / LOG_FILE).open("wb")
+        except OSError as cause:
+            raise unusable(folder, cause) from cause
+        with words:
+            try:
+                return subprocess.Popen(
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=words,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env=environment,
+                )
+            except OSError as cause:
+                raise StartLacks(f"no process can be started: {cause.strerror}") from cause
 
 
 def wait_ready(

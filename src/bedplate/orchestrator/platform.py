@@ -19,16 +19,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bedplate.core import keyfile
+from bedplate.core import keyfile, keys
 from bedplate.core.errors import EXIT_DONE, UsageError
 from bedplate.core.paths import data_dir as default_data_dir
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
-from bedplate.orchestrator.errors import AlreadyRunning, StopFailed
+from bedplate.orchestrator.config import GatewayConfig
+from bedplate.orchestrator.errors import StopFailed
 from bedplate.orchestrator.launch import Launch, Note, wait_ready
 from bedplate.orchestrator.load import read_load
-from bedplate.orchestrator.supervisor import STATUS_SCHEMA, served_name
-from bedplate.serving.api import DEFAULT_MODEL, PACKAGED, Address, find_model
+from bedplate.orchestrator.orphans import wait_for_orphans
+from bedplate.orchestrator.supervisor import STATUS_SCHEMA
+from bedplate.orchestrator.wanted import Wanted, absolute
+from bedplate.serving.api import DEFAULT_MODEL, Address, find_model
 
 STOP_DEADLINE_S = 60.0
 _POLL_S = 0.05
@@ -62,37 +65,44 @@ class Platform:
         model: str | None = None,
         *,
         data_dir: str | Path | None = None,
-        host: str = "127.0.0.1",
-        port: int = 8000,
+        host: str | None = None,
+        port: int | None = None,
         engine_flags: Sequence[str] = (),
         hang_after_s: float = 10.0,
         parent: int | None = None,
+        keep_key: bool = True,
         on_note: Note = lambda text: None,
     ) -> Platform:
         """Start the platform, or find the one that runs on this data directory.
 
-        Without `model` whatever runs is found, else the default one is started. With
-        `parent` the platform ends when that process does; port 0 takes a free one. Raises
-        what `find_model` does for a bad model, `AlreadyRunning` when another model is
-        served, `EnvironmentLacks` for a port in use or a folder that cannot be written,
-        and `StartFailed` or one of its kinds with the last words of the part that did
-        not come up.
+        Without `model`, `host` or `port` whatever runs is found, else the default ones are
+        taken; port 0 is a free one. With `parent` the platform ends when that process does.
+        Without `keep_key` no API key is made: only this machine's own commands may ask,
+        unless one is in the environment. Raises what `find_model` does for a bad model,
+        `AlreadyRunning` when another model, host or port is served, `EnvironmentLacks` for
+        a port in use or a folder that cannot be written, and `StartFailed` or one of its
+        kinds with the last words of the part that did not come up.
         """
         data = default_data_dir(str(data_dir) if data_dir else None)
+        wanted = Wanted(model, host, port)
         running = record.read(data)
         if running is not None:
-            return cls._found(data, running, model)
+            return cls._found(data, running, wanted)
         model = model or DEFAULT_MODEL
         find_model(model)
-        if model not in PACKAGED:
-            model = os.path.abspath(os.path.expanduser(model))
         _check_socket_path(data)
-        with contextlib.closing(Address(host, port).bind()) as listener:
+        wait_for_orphans(data, on_note)
+        host = host or GatewayConfig.host
+        with contextlib.closing(
+            Address(host, GatewayConfig.port if port is None else port).bind()
+        ) as listener:
             # Taken by someone else: say so before anything starts.
             port = listener.getsockname()[1]
-        _, key = keyfile.load_or_make(data)
+        key, environment = _key(data, keep_key)
         try:
-            launch = Launch(data, model, host, port, engine_flags, hang_after_s, parent)
+            launch = Launch(
+                data, absolute(model), host, port, engine_flags, hang_after_s, parent, environment
+            )
             process = launch.start()
             found = wait_ready(data, process, on_note)
         except BaseException:
@@ -100,16 +110,12 @@ class Platform:
                 keyfile.forget(data)
             raise
         if found.pid != process.pid:  # another start was faster; the key is in force all the same
-            return replace(cls._found(data, found, model), key=key)
+            return replace(cls._found(data, found, wanted), key=key)
         return cls(data, found.url, found.model, key, True, process)
 
     @classmethod
-    def _found(cls, data: Path, running: record.Record, model: str | None) -> Platform:
-        if model is not None and running.model != served_name(model):
-            raise AlreadyRunning(
-                f"{running.model} runs already at {running.url}, not {served_name(model)}",
-                remedy="stop it with `bedplate down` first, or give another --data-dir and --port",
-            )
+    def _found(cls, data: Path, running: record.Record, wanted: Wanted) -> Platform:
+        wanted.check(data, running)
         return cls(data, running.url, running.model, None, started_here=False)
 
     @classmethod
@@ -182,6 +188,14 @@ class Platform:
     def __exit__(self, *error: object) -> None:
         if self.started_here:
             self.down()
+
+
+def _key(data: Path, keep: bool) -> tuple[str | None, dict[str, str]]:
+    """The key made just now, to be shown, and what the platform's environment must hold."""
+    if keep or os.environ.get("BEDPLATE_API_KEY"):
+        return keyfile.load_or_make(data)[1], {}
+    keyfile.check(data)
+    return None, {"BEDPLATE_API_KEY": keys.make()}
 
 
 def _resident_bytes(pid: int | None) -> int | None:

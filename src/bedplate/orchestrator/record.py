@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from bedplate.core.command import quoted
 from bedplate.core.files import replace
 from bedplate.core.paths import make_private, run_dir
 from bedplate.orchestrator.errors import NotRunning
@@ -28,7 +29,11 @@ SCHEMA = "bedplate.platform/1"
 
 @dataclass(frozen=True)
 class Record:
-    """What a running platform says of itself. `start_ticks` is the kernel's, since boot."""
+    """What a running platform says of itself. `start_ticks` is the kernel's, since boot.
+
+    `source` is the model as it was given, a known name or an absolute path, and `host`
+    where the gateway listens; both are empty in the record of an older version.
+    """
 
     schema: str
     pid: int
@@ -36,6 +41,18 @@ class Record:
     url: str
     model: str
     started_ns: int
+    source: str = ""
+    host: str = ""
+
+    @property
+    def reachable_host(self) -> str:
+        """The host of the URL, without an IPv6 address's brackets."""
+        return self.url.removeprefix("http://").rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port of the URL."""
+        return int(self.url.rpartition(":")[2])
 
     @property
     def alive(self) -> bool:
@@ -66,7 +83,7 @@ def read(data: Path) -> Record | None:
     """The record of the platform that runs now, or None."""
     try:
         found = json.loads((run_dir(data) / FILE).read_text())
-        record = Record(**{name: found[name] for name in Record.__dataclass_fields__})
+        record = Record(**{n: found[n] for n in Record.__dataclass_fields__ if n in found})
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return record if record.schema == SCHEMA and record.alive else None
@@ -118,7 +135,7 @@ def internal_key(data: Path) -> str:
 
 def not_running(data: Path) -> NotRunning:
     """The error that nothing runs on this data directory."""
-    return NotRunning(f"no platform runs on {data}", remedy="start one with `bedplate up`")
+    return NotRunning(f"no platform runs on {data}", remedy=f"start one with {quoted('up', data)}")
 
 
 def children(data: Path) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bedplate.core.errors import EXIT_DONE, UsageError
+from bedplate.core.errors import EXIT_DONE, BedplateError
 from bedplate.core.files import replace
 from bedplate.core.logging import get_logger
 from bedplate.core.parent import adopt_orphans, collect_orphans
@@ -117,7 +117,16 @@ def _supervise(plan: Plan) -> int:
     own = record.start_ticks(os.getpid()) or 0
     record.write(
         plan.data,
-        record.Record(record.SCHEMA, os.getpid(), own, plan.url, plan.served_name, time.time_ns()),
+        record.Record(
+            record.SCHEMA,
+            os.getpid(),
+            own,
+            plan.url,
+            plan.served_name,
+            time.time_ns(),
+            plan.model,
+            plan.host,
+        ),
     )
     shown: list[dict[str, Any]] = []
     try:
@@ -146,7 +155,7 @@ def publish(data: Path, children: list[dict[str, Any]]) -> None:
     document = json.dumps({"schema": STATUS_SCHEMA, "children": children})
     try:
         replace(run_dir(data) / record.STATUS_FILE, document, mode=0o600, durable=False)
-    except UsageError as error:
+    except BedplateError as error:
         log.warning("status_not_written", message=error.message)
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bedplate.core.command import quoted
 from bedplate.core.paths import native_library_dir
 from bedplate.core.units import format_bytes
 from bedplate.hal.api import HalError, examine, open_device
@@ -74,7 +75,7 @@ def backends() -> Iterator[Finding]:
     for found in findings:
         name = f"backend {found.backend or found.path.name}"
         if found.verdict == "refused":
-            remedy = f"mend or remove {found.path}; see `bedplate hal doctor`"
+            remedy = f"mend or remove {found.path}; see {quoted('hal doctor')}"
             yield failed(name, found.reason or "refused", remedy)
         elif found.verdict == "taken":
             yield ok(name, f"taken, found by {found.origin}")
@@ -89,7 +90,7 @@ def processor() -> Iterator[Finding]:
             facts = device.info.properties
     except HalError as error:
         forced = os.environ.get("BEDPLATE_CPU_ISA")
-        remedy = "unset BEDPLATE_CPU_ISA" if forced else "see `bedplate hal doctor`"
+        remedy = "unset BEDPLATE_CPU_ISA" if forced else f"see {quoted('hal doctor')}"
         yield lacks("processor", error.message, error.remedy or remedy)
         return
     level, best = facts.get("cpu.isa", "unknown"), facts.get("cpu.best_isa", "unknown")

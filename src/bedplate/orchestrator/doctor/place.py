@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bedplate.core import keyfile
+from bedplate.core.command import quoted
 from bedplate.core.config import Configuration, load
 from bedplate.core.errors import ConfigurationError, EnvironmentLacks
 from bedplate.orchestrator import record
@@ -114,12 +115,13 @@ class Place:
 
     def port(self) -> Iterator[Finding]:
         """Whether the gateway's port is free, or held by this very platform."""
-        section = self.load().section(GatewayConfig)
-        text = f"{section.port} of {section.host}"
         running = record.read(self.data)
-        if running is not None and running.url.endswith(f":{section.port}"):
+        if running is not None:  # whatever is configured: it may have been given as a flag
+            text = f"{running.port} of {running.host or running.reachable_host}"
             yield ok("port", f"{text}, held by our own platform, process {running.pid}")
             return
+        section = self.load().section(GatewayConfig)
+        text = f"{section.port} of {section.host}"
         try:
             with contextlib.closing(Address(section.host, section.port).bind()):
                 yield ok("port", f"{text} is free")
@@ -146,13 +148,15 @@ class Place:
         running = record.read(self.data)
         if running is None:
             yield not_run(
-                "platform", "nothing runs on this data directory", "`bedplate up` starts it"
+                "platform",
+                "nothing runs on this data directory",
+                f"{quoted('up', self.data)} starts it",
             )
             return
         for child in record.children(self.data):
             name = child["name"]
             if child["state"] != "ready":
-                remedy = f"see `bedplate status` and {self.data}/run/{name}.log"
+                remedy = f"see {quoted('status', self.data)} and {self.data}/run/{name}.log"
                 yield failed(name, f"{child['state']}: {child['reason'] or 'loading'}", remedy)
             elif child["restarts"]:
                 count = child["restarts"]
@@ -164,8 +168,7 @@ class Place:
         yield self._answers(running)
 
     def _answers(self, running: record.Record) -> Finding:
-        host, _, port = running.url.removeprefix("http://").rpartition(":")
-        endpoint = Endpoint(host.strip("[]"), int(port), route="/ready")
+        endpoint = Endpoint(running.reachable_host, running.port, route="/ready")
         answer = endpoint.ask(5.0)
         if answer and answer.get("ready"):
             return ok("platform", f"{running.model} answers at {running.url}/v1")
