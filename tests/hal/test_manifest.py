@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.hal import manifest
-from bedplate.hal.errors import ManifestInvalid
+from bedplate.hal.errors import BackendRefused, ManifestInvalid
 
 GOOD: dict[str, Any] = {
     "schema": manifest.SCHEMA,
@@ -82,7 +82,7 @@ def test_any_bytes_are_parsed_or_refused(content: bytes) -> None:
 
 def test_a_file_that_cannot_be_read_or_is_huge(tmp_path: Path) -> None:
     """Missing and oversized files are refused before they are parsed."""
-    with pytest.raises(ManifestInvalid, match="cannot be read"):
+    with pytest.raises(BackendRefused, match="cannot be read"):
         manifest.read(tmp_path / "none.json")
     huge = tmp_path / "huge.json"
     huge.write_bytes(b" " * (manifest.MOST_BYTES + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,18 @@ from tests.hal import foreign
 
 from bedplate.core.paths import native_library_dir
 from bedplate.hal import probe, trust
+
+
+def ask(path: Path, deadline_s: float = probe.DEADLINE_S) -> str:
+    """The reason that a file is refused for when it is asked, or nothing."""
+    with trust.opened(path) as file:
+        return probe.ask(file, deadline_s).reason or ""
+
+
+def probed(path: Path, sha256: str) -> probe.ProbeResult:
+    """The answer of the cache, or of the child."""
+    with trust.opened(path) as file:
+        return probe.probe(file, sha256)
 
 
 @pytest.mark.parametrize(
@@ -31,33 +44,49 @@ from bedplate.hal import probe, trust
 )
 def test_a_broken_library_is_refused_and_we_live(tmp_path: Path, body: str, words: str) -> None:
     """Crashes, refusals and half answers each have their sentence."""
-    result = probe.ask(foreign.build(tmp_path, "broken", body))
-    assert words in (result.reason or "")
+    assert words in ask(foreign.build(tmp_path, "broken", body))
 
 
 def test_a_library_that_hangs_is_refused(tmp_path: Path) -> None:
     """At the deadline the child is killed."""
     library = foreign.build(tmp_path, "hang", "QUERY { for (;;) pause(); }")
-    assert "did not answer" in (probe.ask(library, 0.3).reason or "")
+    assert "did not answer" in ask(library, 0.3)
 
 
 def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
     """dlopen's own words come through."""
     text = tmp_path / "text.so"
     text.write_text("no library")
-    assert "cannot open" in (probe.ask(text).reason or "")
-    assert "not absolute" in (probe.ask(Path("libc.so.6")).reason or "")
+    assert "cannot open" in ask(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["libc.so.6"], "not absolute"),
+        (["/nothing/at/all.so"], "cannot open /nothing/at/all.so"),
+        (["/any.so", "99"], "descriptor 99 for /any.so is not an open regular file"),
+        (["/any.so", "1"], "descriptor 1 for /any.so is not an open regular file"),
+        (["/any.so", "-3"], "descriptor -3 for /any.so is not an open regular file"),
+    ],
+)
+def test_the_loader_refuses_what_it_cannot_open(words: list[str], said: str) -> None:
+    """A bare soname, a missing file, a descriptor that is closed, a pipe or negative."""
+    program = str(native_library_dir() / "bedplate_hal_probe")
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert said in done.stdout
 
 
 def test_an_answer_is_cached_by_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second time nothing is run; a failure is asked again."""
     monkeypatch.setenv("BEDPLATE_CACHE_DIR", str(tmp_path / "cache"))
     library = native_library_dir() / "hal.d" / "bedplate_hal_cpu.so"
-    assert probe.probe(library, trust.digest(library)) == probe.ProbeResult(None, 1)
-    monkeypatch.setattr(probe, "ask", lambda path: probe.ProbeResult("asked"))
-    assert probe.probe(library, trust.digest(library)) == probe.ProbeResult(None, 1)
-    assert probe.probe(library, "1" * 64).reason == "asked"
-    assert probe.probe(library, "1" * 64).reason == "asked"
+    assert probed(library, trust.digest(library)) == probe.ProbeResult(None, 1)
+    monkeypatch.setattr(probe, "ask", lambda file: probe.ProbeResult("asked"))
+    assert probed(library, trust.digest(library)) == probe.ProbeResult(None, 1)
+    assert probed(library, "1" * 64).reason == "asked"
+    assert probed(library, "1" * 64).reason == "asked"
 
 
 def test_a_cache_that_cannot_be_used_is_none(
@@ -67,11 +96,11 @@ def test_a_cache_that_cannot_be_used_is_none(
     monkeypatch.setenv("BEDPLATE_CACHE_DIR", str(tmp_path / "file"))
     (tmp_path / "file").write_text("")
     library = native_library_dir() / "hal.d" / "bedplate_hal_cpu.so"
-    assert probe.probe(library, "2" * 64).reason is None
+    assert probed(library, "2" * 64).reason is None
     monkeypatch.setenv("BEDPLATE_CACHE_DIR", str(tmp_path))
     (tmp_path / "hal").mkdir()
     (tmp_path / "hal" / f"{'3' * 64}.json").write_text("[]")
-    assert probe.probe(library, "3" * 64).reason is None
+    assert probed(library, "3" * 64).reason is None
 
 
 def test_a_backend_without_its_device_is_unavailable_not_refused(tmp_path: Path) -> None:
@@ -86,6 +115,23 @@ def test_a_backend_without_its_device_is_unavailable_not_refused(tmp_path: Path)
     }
     QUERY { core.enumerate = nobody; core.last_error = why; *out = &api; return 0; }
     """
-    result = probe.ask(foreign.build(tmp_path, "cardless", body))
+    with trust.opened(foreign.build(tmp_path, "cardless", body)) as file:
+        result = probe.ask(file)
     assert result == probe.ProbeResult("there is no such card", unavailable=True)
-    assert not probe.ask(foreign.build(tmp_path, "broken", "QUERY { return -4; }")).unavailable
+    with trust.opened(foreign.build(tmp_path, "broken", "QUERY { return -4; }")) as file:
+        assert not probe.ask(file).unavailable
+
+
+def test_a_cache_that_others_may_write_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer put there would skip the child."""
+    monkeypatch.setenv("BEDPLATE_CACHE_DIR", str(tmp_path))
+    library = native_library_dir() / "hal.d" / "bedplate_hal_cpu.so"
+    kept = tmp_path / "hal" / f"{'4' * 64}.json"
+    kept.parent.mkdir()
+    kept.write_text('{"devices": 9}')
+    kept.chmod(0o644)
+    assert probed(library, "4" * 64).devices == 9
+    kept.chmod(0o666)
+    assert probed(library, "4" * 64).devices == 1

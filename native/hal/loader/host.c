@@ -1,4 +1,5 @@
 /* The host that a backend gets when the caller gives none: log to stderr, offer nothing. */
+#define _GNU_SOURCE
 #include "host.h"
 
 #include <stdio.h>
@@ -7,9 +8,10 @@
 
 static const char *const LEVELS[] = {"?", "error", "warning", "info", "debug"};
 
-/* BEDPLATE_HAL_LOG: error, warning, info or debug; unset or anything else logs nothing. */
+/* BEDPLATE_HAL_LOG: error, warning, info or debug; unset or anything else logs
+ * nothing, and so does a process with more rights than its caller. */
 static uint32_t chosen_level(void) {
-    const char *wanted = getenv("BEDPLATE_HAL_LOG");
+    const char *wanted = secure_getenv("BEDPLATE_HAL_LOG");
     for (uint32_t level = 1; wanted && level <= BP_LOG_DEBUG; level++)
         if (strcmp(wanted, LEVELS[level]) == 0)
             return level;

@@ -1,5 +1,6 @@
 /*
- * bedplate_hal_probe PATH: the first query of a file, in a process of its own.
+ * bedplate_hal_probe PATH [DESCRIPTOR]: the first query of a file, in a process of its own; of the
+ * open descriptor, when it is given one.
  *
  * Prints `key=value` lines and exits with 0, or prints the reason and exits with 1; beside it the
  * status, when the library answered its query and then found no device. A library that
@@ -10,6 +11,7 @@
 #include "bedplate/hal_loader.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int refuse(const bp_api *api) {
@@ -22,11 +24,13 @@ static int refuse(const bp_api *api) {
 }
 
 int main(int count, char **words) {
-    if (count != 2) {
-        fprintf(stderr, "usage: bedplate_hal_probe PATH\n");
+    if (count != 2 && count != 3) {
+        fprintf(stderr, "usage: bedplate_hal_probe PATH [DESCRIPTOR]\n");
         return 2;
     }
-    bp_load_options options = {.head = {1, sizeof(options)}, .path = {words[1], strlen(words[1])}};
+    bp_load_options options = {.head = {1, sizeof(options)},
+                               .path = {words[1], strlen(words[1])},
+                               .descriptor = count == 3 ? atoi(words[2]) : 0};
     const bp_api *api = NULL;
     if (bp_hal_load(&options, &api))
         return refuse(NULL);

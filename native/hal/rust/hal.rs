@@ -907,6 +907,9 @@ pub struct BpLoadOptions {
     pub major: u32,
     pub minor: u32,
     pub reserved: [u64; 4],
+    /// of the file that was checked: it is loaded, whatever lies at path by now; 0 is none
+    pub descriptor: i32,
+    pub pad: u32,
 }
 
 /// Library calls. A plan answers for exact shapes; an absent optional tensor is a null pointer.
@@ -968,5 +971,5 @@ const _: () = assert!(size_of::<BpKvWriteAttributes>() == 40);
 const _: () = assert!(size_of::<BpBlockCopyAttributes>() == 40);
 const _: () = assert!(size_of::<BpReduceAttributes>() == 40);
 const _: () = assert!(size_of::<BpConvertAttributes>() == 40);
-const _: () = assert!(size_of::<BpLoadOptions>() == 72);
+const _: () = assert!(size_of::<BpLoadOptions>() == 80);
 const _: () = assert!(size_of::<BpOps>() == 56);

@@ -303,7 +303,7 @@ LAYOUT: dict[str, tuple[int, dict[str, int]]] = {
     "bp_block_copy_attributes": (40, {"head": 0, "reserved": 8}),
     "bp_reduce_attributes": (40, {"head": 0, "reserved": 8}),
     "bp_convert_attributes": (40, {"head": 0, "reserved": 8}),
-    "bp_load_options": (72, {"head": 0, "path": 8, "host": 24, "major": 32, "minor": 36, "reserved": 40}),
+    "bp_load_options": (80, {"head": 0, "path": 8, "host": 24, "major": 32, "minor": 36, "reserved": 40, "descriptor": 72, "pad": 76}),
     "bp_ops": (56, {"head": 0, "plan": 8, "release": 16, "reserved": 24}),
 }
 
@@ -358,7 +358,7 @@ typedef struct bp_kv_write_attributes { bp_head head; uint64_t reserved[4]; } bp
 typedef struct bp_block_copy_attributes { bp_head head; uint64_t reserved[4]; } bp_block_copy_attributes;
 typedef struct bp_reduce_attributes { bp_head head; uint64_t reserved[4]; } bp_reduce_attributes;
 typedef struct bp_convert_attributes { bp_head head; uint64_t reserved[4]; } bp_convert_attributes;
-typedef struct bp_load_options { bp_head head; bp_text path; const bp_host *host; uint32_t major; uint32_t minor; uint64_t reserved[4]; } bp_load_options;
+typedef struct bp_load_options { bp_head head; bp_text path; const bp_host *host; uint32_t major; uint32_t minor; uint64_t reserved[4]; int32_t descriptor; uint32_t pad; } bp_load_options;
 typedef struct bp_ops { bp_head head; int32_t (*plan)(uint64_t device, uint32_t op, const bp_tensor *const*tensors, uint32_t count, const void *attributes, uint64_t attribute_bytes, bp_op_plan *out); int32_t (*release)(uint64_t device, uint64_t plan); uint64_t reserved[4]; } bp_ops;
 int32_t bp_hal_load(const bp_load_options *options, const bp_api **out);
 int32_t bp_hal_adopt(const bp_api *answer, uint32_t major, uint32_t minor, const bp_api **out);

@@ -9,6 +9,7 @@ listed with the reason. Nothing is loaded here.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -21,6 +22,7 @@ from bedplate.core.paths import data_dir, native_library_dir
 from bedplate.hal import manifest, trust
 from bedplate.hal.errors import BackendMissing, BackendRefused, HalError
 from bedplate.hal.manifest import Manifest
+from bedplate.hal.trust import TrustedFile
 
 FILES_VARIABLE = "BEDPLATE_HAL_BACKEND_FILES"
 DIRECTORIES_VARIABLE = "BEDPLATE_HAL_BACKEND_DIRS"
@@ -81,22 +83,31 @@ def find(name: str, candidates: list[Candidate]) -> Manifest:
     )
 
 
-def check(registered: Manifest) -> Path:
-    """The real path of a manifest's library that may be loaded.
-
-    Raises BackendRefused with the reason.
-    """
+@contextlib.contextmanager
+def opened(registered: Manifest) -> Iterator[TrustedFile]:
+    """A manifest's library that may be loaded, open and hashed. BackendRefused with the reason."""
     trust.check_file(registered.path)
     if reason := manifest.mismatch(registered):
         raise BackendRefused(f"{registered.library}: {reason}")
-    return trust.check_file(registered.library, registered.sha256)
+    with trust.opened(registered.library, registered.sha256) as file:
+        folder = registered.path.parent.resolve()
+        if registered.inside and not file.path.is_relative_to(folder):
+            raise BackendRefused(
+                f"{registered.library} leads to {file.path}, outside the manifest's directory"
+            )
+        yield file
+
+
+def check(registered: Manifest) -> Path:
+    """The real path of a manifest's library that may be loaded now; BackendRefused."""
+    with opened(registered) as file:
+        return file.path
 
 
 def _examine(origin: str, path: Path, taken: Mapping[str, Path]) -> Candidate:
     if not path.is_absolute():
         return Candidate(origin, path, None, f"{path} is not an absolute path")
     try:
-        trust.check_file(path)
         registered = manifest.read(path)
     except HalError as error:
         return Candidate(origin, path, None, error.message)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 from bedplate.hal import abi
 from bedplate.hal.native import failure, ffi, library, load_backend
+from bedplate.hal.trust import TrustedFile
 
 
 class Backend:
     """A backend that was loaded and negotiated; it stays until the process ends."""
 
-    def __init__(self, name: str, path: Path, sha256: str, spec: str) -> None:
+    def __init__(self, name: str, file: TrustedFile, sha256: str, spec: str) -> None:
         self.name = name
-        self.path = path
+        self.path = file.path
         # How another process finds the same one: its name or its manifest's path.
         self.spec = spec
         self.sha256 = sha256
-        self.api = load_backend(path)
+        self.api = load_backend(file.path, file.descriptor)
 
     @property
     def abi(self) -> str:

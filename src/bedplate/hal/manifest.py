@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bedplate.hal import abi
+from bedplate.hal import abi, trust
 from bedplate.hal.errors import ManifestInvalid
 
 SCHEMA = "bedplate.hal-manifest/1"
@@ -40,15 +40,18 @@ class Manifest:
     abi: tuple[int, int]
     isa: str
     sha256: str
+    # The library was given relative to the manifest, and must really lie under its directory.
+    inside: bool = False
 
 
 def read(path: Path) -> Manifest:
-    """Read and check a manifest. Raises ManifestInvalid with the reason."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except OSError as cause:
-        raise ManifestInvalid(f"{path} cannot be read: {cause.strerror}") from cause
+    """Read and check a manifest that may be believed.
+
+    Raises BackendRefused when others could have written it, ManifestInvalid
+    with the reason when it is wrong.
+    """
+    with trust.opened(path) as file:
+        raw = file.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
         raise ManifestInvalid(f"{path} is larger than {MOST_BYTES} bytes")
     return parse(path, raw)
@@ -77,6 +80,7 @@ def parse(path: Path, raw: bytes) -> Manifest:
         abi=(major, minor),
         isa=content["isa"],
         sha256=content["sha256"],
+        inside=not Path(content["library"]).is_absolute(),
     )
 
 

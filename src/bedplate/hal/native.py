@@ -81,14 +81,15 @@ def failure(api: Any, status: int, *, asynchronous: bool = False) -> HalError:
     return from_status(status, said, asynchronous=asynchronous)
 
 
-def load_backend(path: Path) -> Any:
-    """`const bp_api *` of a backend file that may be trusted; complete.
+def load_backend(path: Path, descriptor: int) -> Any:
+    """`const bp_api *` of an open backend file that may be trusted; complete.
 
     Raises the typed error of whatever the loader or the backend refused.
     """
     raw = ffi.new("char[]", str(path).encode())
     options = new("bp_load_options")
     options.path.data, options.path.length = raw, len(raw) - 1
+    options.descriptor = descriptor
     out = ffi.new("const bp_api **")
     status = library().bp_hal_load(options, out)
     if status != abi.BP_OK:

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bedplate.hal import discovery, manifest, trust
+from bedplate.hal import discovery, manifest
 from bedplate.hal.certificate import trusted
 from bedplate.hal.device import Device, DeviceInfo, read_info
 from bedplate.hal.errors import BackendRefused, InvalidArgument, NotFound, Unavailable
@@ -49,7 +49,6 @@ def load(name: str, *, safe: bool = False) -> Backend:
     loader found wrong.
     """
     if name.startswith("/"):
-        trust.check_file(Path(name))
         registered = manifest.read(Path(name))
     else:
         registered = discovery.find(name, discovery.discover(safe=safe))
@@ -58,18 +57,17 @@ def load(name: str, *, safe: bool = False) -> Backend:
 
 def load_manifest(registered: Manifest, spec: str | None = None) -> Backend:
     """Check, probe and load what a manifest registers; `spec` is how it was asked for."""
-    path = discovery.check(registered)
-    with _lock:
-        known = _loaded.get(path)
+    with discovery.opened(registered) as file, _lock:
+        known = _loaded.get(file.path)
         if known is not None and known.sha256 == registered.sha256:
             return known
-        result = probe(path, registered.sha256)
+        result = probe(file, registered.sha256)
         if result.unavailable:
             raise Unavailable(f"the backend {registered.name} cannot work here: {result.reason}")
         if result.reason is not None:
             raise BackendRefused(f"the backend {registered.name} is refused: {result.reason}")
-        backend = Backend(registered.name, path, registered.sha256, spec or registered.name)
-        _loaded[path] = backend
+        backend = Backend(registered.name, file, registered.sha256, spec or registered.name)
+        _loaded[file.path] = backend
         return backend
 
 

@@ -2,7 +2,8 @@
 
 A library that crashes or hangs when it is opened or asked takes the probe
 with it, not us. The answer is cached by the file's hash; the cache is safe to
-delete, and one that cannot be read or written is as good as none.
+delete, and one that cannot be read or written, or that others could have
+written, is as good as none.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ import json
 import signal
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
 from bedplate.core import files
 from bedplate.core.paths import cache_dir, native_library_dir
-from bedplate.hal import abi
+from bedplate.hal import abi, trust
+from bedplate.hal.errors import HalError
+from bedplate.hal.trust import TrustedFile
+
+MOST_BYTES = 4096
+"""Far more than an answer takes."""
 
 DEADLINE_S = 10.0
 """Loading and answering takes milliseconds; a driver that wakes up may take seconds."""
@@ -33,7 +38,7 @@ class ProbeResult:
     unavailable: bool = False
 
 
-def probe(path: Path, sha256: str) -> ProbeResult:
+def probe(file: TrustedFile, sha256: str) -> ProbeResult:
     """What a file answers, from the cache or by asking it in a child.
 
     Only answers are cached: a file that failed may work when its driver is
@@ -41,9 +46,10 @@ def probe(path: Path, sha256: str) -> ProbeResult:
     """
     cached = cache_dir() / "hal" / f"{sha256}.json"
     try:
-        return ProbeResult(None, int(json.loads(cached.read_text())["devices"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        result = ask(path)
+        with trust.opened(cached) as known:
+            return ProbeResult(None, int(json.loads(known.read(MOST_BYTES))["devices"]))
+    except (HalError, OSError, ValueError, KeyError, TypeError):
+        result = ask(file)
     if result.reason is None:
         try:
             cached.parent.mkdir(parents=True, exist_ok=True)
@@ -53,16 +59,17 @@ def probe(path: Path, sha256: str) -> ProbeResult:
     return result
 
 
-def ask(path: Path, deadline_s: float = DEADLINE_S) -> ProbeResult:
-    """Ask in a child process."""
-    command = [str(native_library_dir() / "bedplate_hal_probe"), str(path)]
+def ask(file: TrustedFile, deadline_s: float = DEADLINE_S) -> ProbeResult:
+    """Ask in a child process, which inherits the open file."""
+    program = str(native_library_dir() / "bedplate_hal_probe")
     try:
         child = subprocess.run(
-            command,
+            [program, str(file.path), str(file.descriptor)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=deadline_s,
             check=False,
+            pass_fds=(file.descriptor,),
         )
     except subprocess.TimeoutExpired:
         return ProbeResult(f"it did not answer its first query within {deadline_s:g} s")

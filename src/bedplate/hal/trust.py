@@ -1,23 +1,27 @@
 """Whether a file may be loaded into this process.
 
 A file is code that will run as us, so nobody else may be able to change it:
-it and its directory belong to root or to us, the file is not writable by
-group or others, its directory is not writable by others, nor by a group that
-holds anyone else. A directory above that anyone may write needs the sticky
-bit. A symlink must stay in its directory. Backends are also held to the hash
-of their manifest, which proves that the file is the one that was registered.
+it and all directories above it belong to root or to us, the file is not
+writable by group or others, its directory is not writable by others, nor by a
+group that holds anyone else. A directory above that anyone may write needs the
+sticky bit. A symlink must stay in its directory. Backends are also held to the
+hash of their manifest, which proves that the file is the one that was
+registered.
 
-Trade-off: the file is hashed and then opened by path. Between the two only
-root or we ourselves could change it, by the rules above.
+A file is opened once: what is checked, hashed, asked in a child and loaded is
+one inode, whatever is put at its path meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import hashlib
 import os
 import pwd
 import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from cffi import FFI
@@ -27,19 +31,52 @@ from bedplate.hal.errors import BackendRefused
 _AT_SECURE = 23
 
 
-def check_file(path: Path, sha256: str | None = None) -> Path:
-    """The real path of a file that may be loaded.
+@dataclass(frozen=True, slots=True)
+class TrustedFile:
+    """A file that may be loaded, open for reading: its real path and its descriptor."""
 
-    Raises BackendRefused with the reason otherwise. With `sha256` the content
-    must match too.
+    path: Path
+    descriptor: int
+
+    def read(self, most: int) -> bytes:
+        """Its first bytes, at most so many."""
+        return os.pread(self.descriptor, most, 0)
+
+
+@contextlib.contextmanager
+def opened(path: Path, sha256: str | None = None) -> Iterator[TrustedFile]:
+    """Open a file that may be loaded. Raises BackendRefused with the reason otherwise.
+
+    With `sha256` the content must match too.
     """
     if not path.is_absolute():
         raise BackendRefused(f"{path} is not an absolute path")
     try:
         real = path.resolve(strict=True)
-        facts = real.stat()
+        # Non-blocking, because opening a pipe would wait for its other end.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(real, flags)
     except (OSError, RuntimeError) as cause:
         raise BackendRefused(f"{path} cannot be read: {_reason(cause)}") from cause
+    try:
+        _check_opened(path, real, os.fstat(descriptor))
+        if sha256 is not None and (found := _digest(descriptor)) != sha256:
+            raise BackendRefused(
+                f"{path} has the SHA-256 {found[:16]}..., its manifest says {sha256[:16]}...",
+                remedy="install the backend again",
+            )
+        yield TrustedFile(real, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_file(path: Path, sha256: str | None = None) -> Path:
+    """The real path of a file that may be loaded now; BackendRefused with the reason."""
+    with opened(path, sha256) as file:
+        return file.path
+
+
+def _check_opened(path: Path, real: Path, facts: os.stat_result) -> None:
     if real.parent != path.parent.resolve():
         raise BackendRefused(f"{path} is a symlink that leads out of its directory")
     if not stat.S_ISREG(facts.st_mode):
@@ -51,12 +88,6 @@ def check_file(path: Path, sha256: str | None = None) -> Path:
             remedy=f"chmod go-w {path}",
         )
     check_directory(real.parent)
-    if sha256 is not None and (found := digest(real)) != sha256:
-        raise BackendRefused(
-            f"{path} has the SHA-256 {found[:16]}..., its manifest says {sha256[:16]}...",
-            remedy="install the backend again",
-        )
-    return real
 
 
 def check_directory(folder: Path) -> None:
@@ -72,7 +103,10 @@ def check_directory(folder: Path) -> None:
             remedy=f"chmod go-w {folder}",
         )
     for above in folder.parents:
-        mode = above.stat().st_mode
+        facts = above.stat()
+        # Whoever owns it may put another directory in the place of ours.
+        _check_owner(above, facts)
+        mode = facts.st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise BackendRefused(
                 f"the directory {above} may be written by anyone", remedy=f"chmod o-w {above}"
@@ -82,6 +116,13 @@ def check_directory(folder: Path) -> None:
 def digest(path: Path) -> str:
     """SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest(descriptor: int) -> str:
+    # Its own offset, because the child that is asked inherits this descriptor's.
+    with open(os.dup(descriptor), "rb") as file:
+        file.seek(0)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

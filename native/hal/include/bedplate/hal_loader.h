@@ -23,10 +23,14 @@ typedef struct bp_load_options {
     uint32_t major;
     uint32_t minor;
     uint64_t reserved[4];
+    /* of the file that was checked: it is loaded, whatever lies at path by now; 0 is none */
+    int32_t descriptor;
+    uint32_t pad;
 } bp_load_options;
 
 /* dlopen (now, local), query, negotiate, fill. The result lives until the process ends; the same
- * path gives the same result. */
+ * path gives the same result. With a descriptor the same file does: one that was replaced is
+ * loaded beside the old one, one that was changed in place is refused. */
 BP_EXPORT int32_t bp_hal_load(const bp_load_options *options, const bp_api **out);
 
 /* Checks and completes an answer that did not come from a file: the second half of bp_hal_load. */
