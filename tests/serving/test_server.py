@@ -288,6 +288,7 @@ def test_models_health_and_metrics(server: Running) -> None:
     with server.client() as client:
         assert [m.id for m in client.models.list()] == ["tiny"]
         assert client.models.retrieve("tiny").owned_by == "bedplate"
+        assert 0 <= time.time() - client.models.retrieve("tiny").created < 3600
         with pytest.raises(openai.NotFoundError, match="'other'"):
             client.models.retrieve("other")
     health = httpx.get(server.url + "/health")

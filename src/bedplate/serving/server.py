@@ -55,12 +55,11 @@ class Application:
         access: Access,
         metrics_text: Callable[[], str],
         *,
-        created_s: int | None = None,
     ) -> None:
         self._engine = engine
         self._access = access
         self._metrics_text = metrics_text
-        self._created_s = int(time.time()) if created_s is None else created_s
+        self._created_s = int(time.time())
 
     def build(self, on_stop: Callable[[], None] | None = None) -> Starlette:
         """The ASGI application; `on_stop` runs when the server has drained."""
