@@ -54,7 +54,6 @@ class Application:
         engine: Served,
         access: Access,
         metrics_text: Callable[[], str],
-        *,
     ) -> None:
         self._engine = engine
         self._access = access
