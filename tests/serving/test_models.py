@@ -8,6 +8,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from tests.serving.conftest import SMALL
 from tests.serving.files import write_folder, write_gguf
 
@@ -148,3 +149,15 @@ def test_values_of_the_wrong_kind_are_a_damaged_file(
     folder = write_folder(tmp_path / "tiny", **changes)
     with pytest.raises((ModelFileError, UnsupportedModel)):
         Engine(str(folder), SMALL)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_weights_are_counted(tmp_path: Path, tied: bool) -> None:
+    """The number is that of the elements of all tensors."""
+    folder = write_folder(tmp_path / "tiny", tie_word_embeddings=tied)
+    if not tied:
+        head = load_file(folder / "model.safetensors")
+        head["lm_head.weight"] = head["model.embed_tokens.weight"].copy()
+        save_file(head, folder / "model.safetensors")
+    tensors = load_file(folder / "model.safetensors").values()
+    assert SafetensorsModel(folder).config.parameters == sum(t.size for t in tensors)

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from tests.serving.files import write_folder
+from tests.serving.files import write_folder, write_gguf
 
 from bedplate.serving.errors import ModelFileError, UnsupportedModel
+from bedplate.serving.gguf_model import GgufModel
 from bedplate.serving.safetensors_model import SafetensorsModel, read_header
 
 
@@ -44,7 +45,8 @@ def test_the_header_agrees_with_the_library(tmp_path: Path) -> None:
         ({"a": entry(0, 4, [1]), "b": entry(2, 6, [1])}, bytes(6), None, "starts at"),
         ({"a": entry(0, 4, [1]), "b": entry(6, 10, [1])}, bytes(10), None, "starts at"),
         ({"a": entry(0, 4, [1])}, bytes(8), None, "end at"),
-        (b'{"a": {}, "a": {}}', b"", None, "twice"),
+        (b'{"a": {}, "b": {}, "b": {}}', b"", None, "'b' appears twice"),
+        ({}, b"", 3, "claims 3 bytes, the file has 10"),
         ({"a": entry(0, 4, [1e300])}, bytes(4), None, "shape"),
         ({"a": entry(0, 4, [-1])}, bytes(4), None, "shape"),
         ({"a": entry(0, 4, [True])}, bytes(4), None, "shape"),
@@ -110,3 +112,14 @@ def test_a_folder_without_its_parts_is_refused(tmp_path: Path) -> None:
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelFileError, match=r"no \.safetensors"):
         SafetensorsModel(folder)
+
+
+def test_the_format_of_the_weights_is_said(tmp_path: Path) -> None:
+    """What people read in the first line of `serve`."""
+    model = SafetensorsModel(write_folder(tmp_path / "tiny"))
+    assert model.weight_format() == "f32"
+    assert model.has("layer.0.up")
+    assert not model.has("layer.9.up")
+    assert not model.has("rope_factors")
+    for kind in ("Q8_0", "F16"):
+        assert GgufModel(write_gguf(tmp_path / kind, kind=kind)).weight_format() == kind.lower()

@@ -139,11 +139,15 @@ def test_completions_take_ids_and_texts(server: Running) -> None:
         ids = server.engine.tokenizer.encode("hello")
         parameters = {"model": "tiny", "max_tokens": 5, "temperature": 0}
         answer = client.completions.create(prompt=[ids, ids], **parameters)
+        longer = client.completions.create(prompt=[ids, ids * 3], n=2, **parameters)
         text = client.completions.create(prompt="hello", **parameters)
         stream = client.completions.create(prompt="hello", stream=True, **parameters)
         pieces = "".join(chunk.choices[0].text for chunk in stream)
     assert [choice.text for choice in answer.choices] == [text.choices[0].text] * 2
     assert pieces == text.choices[0].text
+    # A prompt is counted once, however many choices it has.
+    assert longer.usage.prompt_tokens == 4 * len(ids)
+    assert longer.usage.completion_tokens == 4 * 5
 
 
 def test_a_stop_string_is_not_sent_by_any_route(server: Running) -> None:

@@ -1,0 +1,75 @@
+"""What the engine publishes about one request's life, in seconds and tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.serving.files import write_gguf
+
+from bedplate.core.metrics import Registry
+from bedplate.serving.gguf_model import GgufModel
+from bedplate.serving.metrics import EngineMetrics
+from bedplate.serving.request import FinishReason, Live, Request
+from bedplate.serving.sampling import Sampling
+
+SECOND = 1_000_000_000
+
+
+def read(registry: Registry, name: str, **labels: str) -> float:
+    """One exported value."""
+    families = text_string_to_metric_families(registry.exposition().decode())
+    return next(
+        sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == f"bedplate_engine_{name}" and labels.items() <= sample.labels.items()
+    )
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Live:
+    """A request that arrived at 10 s and was taken up at 12 s."""
+    tokenizer = GgufModel(write_gguf(tmp_path / "tiny.gguf")).tokenizer()
+    made = Live(0, Request([5, 6, 7], Sampling()), lambda _: None, tokenizer, 9, 10 * SECOND)
+    made.admitted_ns = 12 * SECOND
+    return made
+
+
+def test_the_times_of_a_request_count_from_its_arrival(live: Live) -> None:
+    """First token at 13 s, five tokens, last at 21 s: 3 s, 2 s a token, 11 s, 2 s in the queue."""
+    registry = Registry()
+    metrics = EngineMetrics(registry, "tiny", "1.0")
+    metrics.first_token(live, 13 * SECOND)
+    live.first_token_ns, live.generated = 13 * SECOND, 5
+    metrics.ended(live, FinishReason.STOP, 21 * SECOND)
+    assert read(registry, "ttft_seconds_sum") == 3.0
+    assert read(registry, "queue_seconds_sum") == 2.0
+    assert read(registry, "e2e_seconds_sum") == 11.0
+    assert read(registry, "tpot_seconds_sum") == 2.0
+    assert read(registry, "tokens_total", dir="prompt") == 3.0
+    assert read(registry, "requests_total", code="ok") == 1.0
+
+
+def test_one_token_has_no_time_between_tokens(live: Live) -> None:
+    """A request of a single token is left out of the time per token."""
+    registry = Registry()
+    metrics = EngineMetrics(registry, "tiny", "1.0")
+    live.first_token_ns, live.generated = 13 * SECOND, 1
+    metrics.ended(live, FinishReason.LENGTH, 13 * SECOND)
+    assert read(registry, "tpot_seconds_count") == 0.0
+    assert read(registry, "e2e_seconds_count") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [(FinishReason.ABORT, "cancelled"), (FinishReason.ERROR, "server_error")],
+)
+def test_a_request_that_failed_has_no_latency(live: Live, reason: FinishReason, code: str) -> None:
+    """Latencies are those of answers."""
+    registry = Registry()
+    metrics = EngineMetrics(registry, "tiny", "1.0")
+    metrics.ended(live, reason, 21 * SECOND)
+    assert read(registry, "requests_total", code=code) == 1.0
+    assert read(registry, "e2e_seconds_count") == 0.0
