@@ -32,7 +32,7 @@ build: $(STAMPS)/run ## virtual environment and native libraries
 	@touch $(STAMPS)/built
 
 # The last line of `make test` is pytest's summary; the rest comes before it.
-test: dev build $(STAMPS)/model ## everything that CI runs
+test: dev build $(STAMPS)/model $(STAMPS)/opencl ## everything that CI runs
 	@$(PY) tools/check.py
 	@tools/native_tests.sh
 	@$(PY) -m pytest
@@ -48,7 +48,7 @@ format: dev ## rewrite the sources in the house style
 bench: build peers $(STAMPS)/model ## run us beside the peers; SYSTEM=name for one system
 	@$(PY) benchmarks/run.py $(SYSTEM)
 
-soak: dev build peers $(STAMPS)/model ## the long tests, live against the peers
+soak: dev build peers $(STAMPS)/model $(STAMPS)/opencl ## the long tests, live against the peers
 	@$(PY) -m pytest -m soak --hypothesis-profile=soak --timeout=3600 -o faulthandler_timeout=0
 
 device: dev build ## tests and benchmarks that need an accelerator; NOT RUN without one
@@ -90,6 +90,12 @@ $(STAMPS)/run: requirements/build.txt requirements/run.txt | $(STAMPS)/venv
 $(STAMPS)/dev: requirements/dev.txt $(STAMPS)/run
 	@echo "installing the pinned test packages (half a minute)" >&2
 	@$(PINNED) -r requirements/dev.txt
+	@touch $@
+
+# For tests only; where they cannot be installed the tests of opencl say NOT RUN.
+$(STAMPS)/opencl: tools/need.sh | $(STAMPS)/venv
+	@tools/need.sh ocl-icd-libopencl1 pocl-opencl-icd oclgrind || \
+	  echo "tests of the opencl backend will say NOT RUN" >&2
 	@touch $@
 
 $(STAMPS)/model: requirements/model.txt $(STAMPS)/run

@@ -15,6 +15,7 @@
  *   timeline  host timelines on a futex                nothing
  *   queue     executor threads that run batches        bp_executor, host timelines
  *   host      the host's log                           nothing
+ *   text      texts that live as long as the library   nothing
  *
  * A backend with queues and timelines of the device's own takes all but the last-named two parts:
  * nothing of object to batch knows a thread, a futex or a host pointer.

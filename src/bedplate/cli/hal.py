@@ -92,16 +92,27 @@ def _certificate_words(certificate: dict[str, Any] | None) -> Iterator[str]:
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Exit 0 when every candidate is taken, 1 when one is refused, 3 without any."""
-    from bedplate.hal.api import examine
+    from bedplate.hal.api import examine, opencl_registrations
 
+    # Before any platform's library is opened: what would be.
+    registered = opencl_registrations()
     findings = examine(safe=arguments.safe)
     if arguments.json:
-        print_json({"schema": "bedplate.hal-doctor/1", "candidates": findings})
+        document = {"candidates": findings, "opencl_registrations": registered}
+        print_json({"schema": "bedplate.hal-doctor/1", **document})
     else:
         rows = [
             (f.verdict, f.backend or "-", str(f.path), f.origin, f.reason or "") for f in findings
         ]
         print_table(("verdict", "backend", "file", "found by", "reason"), rows)
+        if registered:
+            print_table(
+                ("OpenCL loader", "library", "file", "found by", "reason"),
+                [
+                    (r.verdict, r.library or "-", str(r.path), r.origin, r.reason or "")
+                    for r in registered
+                ],
+            )
     if not findings:
         return EXIT_ENVIRONMENT
     return EXIT_FAILED if any(f.verdict == "refused" for f in findings) else EXIT_DONE

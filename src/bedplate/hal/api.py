@@ -33,6 +33,8 @@ from bedplate.hal.errors import (
     VersionConflict,
     WorkCancelled,
 )
+from bedplate.hal.icd import Registration
+from bedplate.hal.icd import registrations as opencl_registrations
 from bedplate.hal.module import Kernel, Module
 from bedplate.hal.open import open_device, parse_spec
 from bedplate.hal.ops import OpPlan, TensorRole, op_names, op_tensors, pack_attributes
@@ -75,6 +77,7 @@ __all__ = [
     "Place",
     "Queue",
     "Range",
+    "Registration",
     "Scalar",
     "Tensor",
     "TensorRole",
@@ -92,6 +95,7 @@ __all__ = [
     "op_names",
     "op_tensors",
     "open_device",
+    "opencl_registrations",
     "pack_attributes",
     "parse_spec",
     "serve_cases",

@@ -7,6 +7,7 @@ is interrupted: the device may still write into it.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,8 @@ class Transfer:
         self._device = device
         self._queue: Queue | None = None
         self._held: list[Any] = []
+        # One copy at a time: a queue's count of what it submitted belongs to one thread.
+        self._lock = threading.Lock()
 
     def read(self, span: Range) -> NDArray[np.uint8]:
         """The bytes of a range now; waits."""
@@ -47,8 +50,11 @@ class Transfer:
         self._copy(span, data, to_device=True)
 
     def _copy(self, span: Range, host: NDArray[np.uint8], *, to_device: bool) -> None:
-        if not span.length:
-            return
+        if span.length:
+            with self._lock:
+                self._copy_one(span, host, to_device=to_device)
+
+    def _copy_one(self, span: Range, host: NDArray[np.uint8], *, to_device: bool) -> None:
         pinned = self._pin(host)
         batch = Batch()
         batch.copy(*((span, pinned) if to_device else (pinned, span)))
