@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.hal.sanitized import Sanitized
 
 from bedplate.core.paths import native_library_dir
 from bedplate.hal.api import Device, Module, Queue, open_device
@@ -32,6 +33,19 @@ def opencl_platforms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OCL_ICD_VENDORS", str(folder))
         yield
+
+
+@pytest.fixture(scope="session")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sanitized]:
+    """The cpu backend under a sanitizer; compiled once, which takes ten seconds."""
+    built: dict[str, Sanitized] = {}
+
+    def of(sanitizer: str) -> Sanitized:
+        if sanitizer not in built:
+            built[sanitizer] = Sanitized(sanitizer, tmp_path_factory.mktemp(sanitizer))
+        return built[sanitizer]
+
+    return of
 
 
 @pytest.fixture

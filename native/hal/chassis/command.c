@@ -25,11 +25,15 @@ const bp_any_command *bp_command_read(const bp_command *given, bp_any_command *o
         bp_fail(*status, "it is null");
         return NULL;
     }
-    if (given->head.struct_size < sizeof(*given) || given->kind == 0 ||
-        given->kind >= sizeof(KINDS) / sizeof(KINDS[0])) {
-        *status = given->head.struct_size < sizeof(*given) ? BP_INVALID_ARGUMENT : BP_UNSUPPORTED;
-        bp_fail(*status, "struct_size %u and kind %u are not of a known command",
-                given->head.struct_size, given->kind);
+    /* The kind is looked at only in a struct that says it has one. */
+    if (!bp_struct_head(&given->head) || given->head.struct_size < sizeof(*given)) {
+        bp_fail(*status, "struct_version %u and struct_size %u are not of a command",
+                given->head.struct_version, given->head.struct_size);
+        return NULL;
+    }
+    if (given->kind == 0 || given->kind >= sizeof(KINDS) / sizeof(KINDS[0])) {
+        *status = bp_fail(BP_UNSUPPORTED, "struct_size %u and kind %u are not of a known command",
+                          given->head.struct_size, given->kind);
         return NULL;
     }
     uint32_t size = KINDS[given->kind].size, reserved = KINDS[given->kind].reserved;

@@ -10,10 +10,14 @@
 #define CHUNK_SLOTS 1024u
 #define CHUNKS      4096u
 
+/* Kind and owner are here too, because an object of another device may be freed at any moment:
+ * only one of the caller's own is looked into. */
 typedef struct slot {
     _Atomic uint32_t generation;
-    uint32_t next_free;
+    _Atomic uint32_t kind;
+    _Atomic(const void *) owner;
     _Atomic(bp_object *) object;
+    uint32_t next_free;
 } slot;
 
 static _Atomic(slot *) chunks[CHUNKS];
@@ -62,6 +66,8 @@ int32_t bp_object_publish(bp_object *object, bp_kind kind, void *owner) {
     object->kind = kind;
     object->owner = owner;
     object->handle = (uint64_t)generation << 32 | number;
+    atomic_store_explicit(&place->kind, kind, memory_order_relaxed);
+    atomic_store_explicit(&place->owner, owner, memory_order_relaxed);
     atomic_store_explicit(&place->object, object, memory_order_relaxed);
     atomic_store_explicit(&place->generation, generation, memory_order_release);
     return BP_OK;
@@ -83,8 +89,12 @@ void *bp_object_find(uint64_t handle, bp_kind kind, const void *owner) {
     slot *place = number && number < CHUNKS * CHUNK_SLOTS ? slot_at(number) : NULL;
     if (place && generation &&
         atomic_load_explicit(&place->generation, memory_order_acquire) == generation) {
+        uint32_t found = atomic_load_explicit(&place->kind, memory_order_acquire);
+        const void *by = atomic_load_explicit(&place->owner, memory_order_acquire);
         bp_object *object = atomic_load_explicit(&place->object, memory_order_acquire);
-        if (object && object->kind == kind && object->owner == owner)
+        /* Still the same generation: all three belong to it. */
+        if (object && found == kind && by == owner &&
+            atomic_load_explicit(&place->generation, memory_order_relaxed) == generation)
             return object;
     }
     bp_fail(BP_INVALID_ARGUMENT, "0x%llx is not a live handle of a %s%s",

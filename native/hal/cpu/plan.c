@@ -91,8 +91,10 @@ static int32_t measure(bp_cpu_tensor *own, uint32_t index) {
                                "tensor %u of 32-element blocks has the stride %lld", index,
                                (long long)own->stride[axis]);
     }
-    if (__builtin_add_overflow(last, 1, &last) ||
-        __builtin_mul_overflow((last + group - 1) / group, (int64_t)group_bytes, &bytes))
+    /* Index `last` lies in group last / group. */
+    int64_t groups = 0;
+    if (__builtin_add_overflow(last / group, 1, &groups) ||
+        __builtin_mul_overflow(groups, (int64_t)group_bytes, &bytes))
         return bp_fail(BP_INVALID_ARGUMENT, "the extent of tensor %u overflows", index);
     own->bytes = (uint64_t)bytes;
     return BP_OK;

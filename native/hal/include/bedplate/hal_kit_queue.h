@@ -143,7 +143,7 @@ static int32_t bp_kit_check_command(uint64_t device, const bp_command *given, bp
     bp_kit_command own;
     bp_command prefix;
     int32_t status = BP_INVALID_ARGUMENT;
-    if (!given || given->head.struct_size < sizeof(prefix))
+    if (!given || !bp_struct_head(&given->head) || given->head.struct_size < sizeof(prefix))
         return bp_kit_refuse(status, "a command is null or has no kind");
     prefix = *given;
     if (prefix.kind != BP_COMMAND_COPY && prefix.kind != BP_COMMAND_FILL)
