@@ -13,7 +13,7 @@
 
 /* Cuts pieces off the work's allocation; the sizes were counted. */
 typedef struct bp_arena {
-    unsigned char *next;
+    unsigned char *next, *end;
 } bp_arena;
 
 static void *cut(bp_arena *arena, uint64_t bytes) {
@@ -45,18 +45,16 @@ static int32_t measure_command(const bp_any_command *command, uint64_t *bytes) {
 
 static int32_t compile_launch(bp_device *device, const bp_launch_command *launch, bp_arena *arena,
                               bp_launch_node *node) {
-    uint64_t bytes = 0;
-    int32_t status = bp_launch_measure(launch, &bytes);
-    if (status)
-        return status;
-    unsigned char *parameters = cut(arena, bytes);
     bp_piece *pieces = NULL;
     if (bp_batch_driver_own.pieces)
         pieces = cut(arena, launch->argument_count * sizeof(bp_piece));
-    status = bp_launch_compile(device, launch, parameters, pieces, node);
-    if (status == BP_OK && bp_batch_driver_own.launch)
-        status = bp_batch_driver_own.launch(device, node);
-    return status;
+    /* Packed where the next piece is cut, which is then as long as the arguments are. */
+    uint64_t room = arena->next < arena->end ? (uint64_t)(arena->end - arena->next) : 0;
+    int32_t status = bp_launch_compile(device, launch, room, arena->next, pieces, node);
+    if (status)
+        return status;
+    cut(arena, node->parameters_bytes);
+    return bp_batch_driver_own.launch ? bp_batch_driver_own.launch(device, node) : BP_OK;
 }
 
 static int32_t compile_copy(bp_device *device, const bp_copy_command *copy, bp_span_node *node) {
@@ -188,7 +186,8 @@ static bp_work *allocate(bp_work **spare, uint64_t bytes) {
 }
 
 static int32_t fill(bp_device *device, const bp_batch *batch, bp_work *work) {
-    bp_arena arena = {(unsigned char *)work + ALIGN(sizeof(*work))};
+    unsigned char *whole = (unsigned char *)work;
+    bp_arena arena = {whole + ALIGN(sizeof(*work)), whole + work->capacity};
     work->tag = batch->tag;
     work->wait_count = batch->wait_count;
     work->signal_count = batch->signal_count;

@@ -49,6 +49,8 @@ typedef struct bp_work {
     uint32_t wait_count, signal_count, node_count;
     bp_point *waits, *signals;
     bp_node *nodes;
+    /* The backend's; null from the compiler. */
+    void *own;
 } bp_work;
 
 /* One in each backend, called bp_batch_driver_own. */

@@ -44,16 +44,22 @@ static int32_t volume(const uint32_t counts[3], uint64_t most, const char *what,
     return BP_OK;
 }
 
-static int32_t compile_arguments(bp_device *device, const bp_launch_command *launch,
-                                 unsigned char *parameters, bp_piece *pieces) {
+/* The arguments were measured, so there is room for what they were then; an argument that has grown
+ * since is refused. */
+static int32_t compile_arguments(bp_device *device, const bp_launch_command *launch, uint64_t room,
+                                 unsigned char *parameters, bp_piece *pieces, uint64_t *bytes) {
     uint64_t at = 0;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const bp_argument *argument = &launch->arguments[i];
         bp_span span = {0};
-        uint32_t size = argument->bytes;
+        uint32_t size = argument->kind == BP_ARGUMENT_BYTES ? argument->bytes : 8;
+        uint64_t alignment = alignment_of(size);
+        uint64_t start = (at + alignment - 1) & ~(alignment - 1);
+        if (start + size > room)
+            return bp_fail(BP_INVALID_ARGUMENT, "argument %u changed during submit", i);
+        while (at < start)
+            parameters[at++] = 0;
         if (argument->kind == BP_ARGUMENT_BYTES) {
-            uint32_t alignment = alignment_of(size);
-            at = (at + alignment - 1) / alignment * alignment;
             memcpy(parameters + at, argument->data, size);
         } else {
             uint64_t address = 0;
@@ -63,14 +69,13 @@ static int32_t compile_arguments(bp_device *device, const bp_launch_command *lau
                     return status;
                 address = span.memory->address ? span.memory->address + span.offset : 0;
             }
-            size = sizeof(address);
-            at = (at + 7) / 8 * 8;
-            memcpy(parameters + at, &address, size);
+            memcpy(parameters + at, &address, sizeof(address));
         }
         if (pieces)
             pieces[i] = (bp_piece){argument->kind, (uint32_t)at, size, span};
         at += size;
     }
+    *bytes = at;
     return BP_OK;
 }
 
@@ -91,7 +96,7 @@ static int32_t check_limits(const bp_device *device, const bp_launch_command *la
     return BP_OK;
 }
 
-int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch,
+int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch, uint64_t room,
                           unsigned char *parameters, bp_piece *pieces, bp_launch_node *node) {
     const bp_kernel_object *kernel = bp_object_find(launch->kernel, BP_KIND_KERNEL, device);
     uint64_t threads = 0, bytes = 0;
@@ -102,8 +107,6 @@ int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch,
         status = volume(launch->block, kernel->max_threads_per_block, "block", &threads);
     if (status == BP_OK)
         status = check_limits(device, launch);
-    if (status == BP_OK)
-        status = bp_launch_measure(launch, &bytes);
     if (status)
         return status;
     node->kernel = kernel;
@@ -111,10 +114,10 @@ int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch,
     memcpy(node->block, launch->block, sizeof(node->block));
     memcpy(node->cluster, launch->cluster, sizeof(node->cluster));
     node->shared_bytes = launch->dynamic_shared_bytes;
-    memset(parameters, 0, bytes);
+    status = compile_arguments(device, launch, room, parameters, pieces, &bytes);
     node->parameters = parameters;
     node->parameters_bytes = (uint32_t)bytes;
     node->pieces = pieces;
     node->piece_count = launch->argument_count;
-    return compile_arguments(device, launch, parameters, pieces);
+    return status;
 }

@@ -37,9 +37,10 @@ typedef struct bp_launch_node {
 /* Bytes of packed arguments; a status with a sentence when they are out of bounds. */
 int32_t bp_launch_measure(const bp_launch_command *launch, uint64_t *bytes);
 
-/* Checks everything and fills the node; `parameters` has the measured bytes, `pieces` one place for
- * each argument, or is null when the backend wants none. Holds the device's lock. */
-int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch,
+/* Checks everything but what bp_launch_measure did, and fills the node; `parameters` has `room`
+ * bytes, at least the measured ones; `pieces` has one place for each argument, or is null when the
+ * backend wants none. Holds the device's lock. */
+int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch, uint64_t room,
                           unsigned char *parameters, bp_piece *pieces, bp_launch_node *node);
 
 #endif

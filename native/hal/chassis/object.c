@@ -25,8 +25,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Slot numbers start at 1; 0 ends the free list. */
 static uint32_t used, first_free;
 
-static const char *const NAMES[] = {"free",     "device", "memory", "queue",
-                                    "timeline", "module", "kernel", "plan"};
+static const char *const NAMES[] = {"free",   "device", "memory", "queue", "timeline",
+                                    "module", "kernel", "plan",   "graph"};
 
 static slot *slot_at(uint32_t number) {
     slot *chunk = atomic_load_explicit(&chunks[number / CHUNK_SLOTS], memory_order_acquire);

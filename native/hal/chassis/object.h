@@ -19,6 +19,7 @@ typedef enum bp_kind {
     BP_KIND_MODULE,
     BP_KIND_KERNEL,
     BP_KIND_PLAN,
+    BP_KIND_GRAPH,
 } bp_kind;
 
 /* First member of everything that has a handle. */
