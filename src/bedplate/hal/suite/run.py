@@ -54,6 +54,7 @@ class Worker:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
         )
         self._answered = False
+        self._lost = False
 
     def ask(self, name: str) -> tuple[str, str | None]:
         """Verdict and reason of a case. Raises HalError when no worker can be started."""
@@ -75,11 +76,12 @@ class Worker:
             return self._ended()
         self._answered = True
         answer = json.loads(line)
+        self._lost = bool(answer.get("lost"))
         return answer["verdict"], answer["reason"]
 
     def alive(self) -> bool:
         """Whether it can answer another case."""
-        return self._answered and self._child.poll() is None
+        return self._answered and not self._lost and self._child.poll() is None
 
     def stop(self) -> None:
         """End it, however busy."""

@@ -62,6 +62,11 @@ class Subject:
         """End the device."""
         self.device.close()
 
+    def lost(self) -> bool:
+        """Whether the device says that it is lost."""
+        out = ffi.new("uint64_t *")
+        return int(self.api.timeline.create(self.handle, 0, out)) == abi.BP_DEVICE_LOST
+
     def need(self, capability: str) -> None:
         """NOT RUN unless the device claims a capability that the case needs as a tool."""
         if capability not in self.info.claims:

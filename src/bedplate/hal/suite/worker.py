@@ -1,6 +1,8 @@
 """Runs cases in a process of its own: names come in, one JSON line each goes out.
 
-`serve` answers every name with `{"case", "verdict", "reason"}`. A case that
+`serve` answers every name with `{"case", "verdict", "reason", "lost"}`; `lost` says that the
+device was lost, after which no other case should be asked of this process: on
+some devices a fault ends all work of the process. A case that
 takes the process down simply has no answer; whoever asked knows which it was.
 """
 
@@ -31,21 +33,22 @@ def serve(
     cases = all_cases()
     for line in source:
         case = cases[line.strip()]
-        verdict, reason = _open_and_run(case, backend, wanted.index, oracle)
-        print(json.dumps({"case": case.name, "verdict": verdict, "reason": reason}), file=sink)
+        verdict, reason, lost = _open_and_run(case, backend, wanted.index, oracle)
+        answer = {"case": case.name, "verdict": verdict, "reason": reason, "lost": lost}
+        print(json.dumps(answer), file=sink)
         sink.flush()
     return 0
 
 
 def _open_and_run(
     case: Case, backend: Backend, index: int, oracle: OpOracle | None
-) -> tuple[str, str | None]:
+) -> tuple[str, str | None, bool]:
     try:
         subject = Subject(backend, index, oracle)
     except BedplateError as error:
-        return "fail", f"the device does not open: {error}"
+        return "fail", f"the device does not open: {error}", True
     try:
-        return run_case(case, subject)
+        return *run_case(case, subject), subject.lost()
     finally:
         subject.close()
 

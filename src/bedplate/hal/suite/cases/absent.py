@@ -58,25 +58,6 @@ def capture_is_unsupported(s: Subject) -> None:
     s.refuses(table.release(s.handle, 1), UNSUPPORTED, "capture.release")
 
 
-@case("capture", "positive")
-def captured_work_runs_when_launched(s: Subject) -> None:
-    """Not while it is recorded, and as often as it is launched."""
-    buffer, queue, out, done = s.memory(64), s.queue(), ffi.new("uint64_t *"), s.timeline()
-    table, batch = s.api.capture, Batch()
-    batch.fill(buffer, 0x01010101)
-    s.works(table.begin(s.handle, queue), "capture.begin")
-    s.works(s.submit(queue, batch), "submitting while capturing")
-    s.works(table.end(s.handle, queue, out), "capture.end")
-    expect(s.content(buffer) == bytes(64), "captured work ran while it was recorded")
-    fences = new("bp_batch", signal_count=1)
-    signal = ffi.new("bp_fence[]", [(done, 1)])
-    fences.signal = signal
-    s.works(table.launch(s.handle, queue, out[0], fences), "capture.launch")
-    s.works(s.wait(done, 1), "waiting for captured work")
-    expect(s.content(buffer) == b"\x01" * 64, "captured work did not run")
-    s.works(table.release(s.handle, out[0]), "capture.release")
-
-
 @case("address_reserve", "absent")
 def address_space_is_unsupported(s: Subject) -> None:
     """reserve, map and unmap."""

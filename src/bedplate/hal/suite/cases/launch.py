@@ -269,6 +269,39 @@ def code_that_is_wrong_is_refused(s: Subject) -> None:
         expect(not image or len(said) > 40, f"the compiler's words are lost: {said}")
 
 
+@code_case("positive", kinds=["ptx"])
+def a_bad_address_is_reported(s: Subject) -> None:
+    """A store where nothing is: the signal is poisoned, with the batch in the text.
+
+    Where that loses the device, everything on it says so; nothing that waits hangs.
+    """
+    queue, done, bystander, batch = s.queue(), s.timeline(), s.timeline(), Batch()
+    batch.launch(s.kernel("store"), (1,), [U64(16), U32(1)])
+    s.works(s.submit(queue, batch, tag=918273645, signal=[(done, 1)]), "queue.submit")
+    status, lost = s.wait(done, 1), abi.BP_DEVICE_LOST
+    said = s.refuses(status, (abi.BP_LAUNCH_FAULT, lost), "waiting for a bad store")
+    expect("918273645" in said, f"the tag is not in the text: {said}")
+    if status == lost:
+        s.refuses(s.value(bystander)[0], lost, "query of a timeline of a lost device")
+        s.refuses(s.wait(bystander, 1), lost, "waiting on a lost device")
+        s.refuses(s.submit(queue, Batch()), lost, "queue.submit when lost")
+        out = ffi.new("uint64_t *")
+        s.refuses(s.api.timeline.create(s.handle, 0, out), lost, "timeline.create when lost")
+        info = new("bp_memory_info", bytes=64)
+        s.refuses(s.api.mem.create(s.handle, info, out), lost, "mem.create when lost")
+
+
+@code_case("negative", kinds=["ptx"])
+def arguments_of_another_size_are_refused(s: Subject) -> None:
+    """One less, one more, and 8 bytes for the 4 of the last."""
+    out = s.memory(64)
+    wrong: list[list[Argument]] = [[out], [out, U32(1), U32(1)], [out, U64(1)]]
+    for arguments in wrong:
+        batch = Batch()
+        batch.launch(s.kernel("store"), (1,), arguments)
+        s.refused_batch(batch, BAD, f"a launch with {len(arguments)} arguments")
+
+
 @code_case("negative")
 def an_unknown_kernel_is_not_found(s: Subject) -> None:
     """A wrong name, an empty one, a stale handle in a launch."""

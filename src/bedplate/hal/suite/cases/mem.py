@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from bedplate.hal import abi
-from bedplate.hal.batch import Batch
+from bedplate.hal.batch import U32, U64, Batch
 from bedplate.hal.buffer import Buffer, Range
 from bedplate.hal.native import ffi, new
 from bedplate.hal.suite import structs
-from bedplate.hal.suite.registry import case
+from bedplate.hal.suite.registry import NotRun, case
 from bedplate.hal.suite.subject import Subject, expect
 
 BAD = abi.BP_INVALID_ARGUMENT
@@ -227,6 +227,20 @@ def kernels_get_the_described_address(s: Subject) -> None:
     packed = int.from_bytes(s.content(out)[8:16], "little")
     told = int(describe(s, out.handle).address)
     expect(packed == told, f"describe says 0x{told:x}, a kernel was given 0x{packed:x}")
+
+
+@case("device_address", "positive")
+def kernels_reach_the_described_address(s: Subject) -> None:
+    """A kernel that is given the number writes into the memory, at any multiple of 4 bytes."""
+    if s.code not in ("native", "ptx"):
+        raise NotRun("it needs a kernel that takes an address as a number")
+    out = s.memory(64)
+    told, batch = int(describe(s, out.handle).address), Batch()
+    for at in (0, 4, 60):
+        batch.launch(s.kernel("store"), (1,), [U64(told + at), U32(at + 1)])
+    s.completes(batch, "launches with addresses")
+    wanted = [at + 1 if at in (0, 4, 60) else 0 for at in range(0, 64, 4)]
+    expect(s.words(out, "u4") == wanted, "a kernel did not reach the described address")
 
 
 @case("device_address", "negative")

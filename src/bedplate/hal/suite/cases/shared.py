@@ -51,3 +51,14 @@ def clusters_are_unsupported(s: Subject) -> None:
     batch.launch(s.kernel("nothing"), (4,))
     batch._commands[0].cluster = [2, 1, 1]
     s.refused_batch(batch, abi.BP_UNSUPPORTED, "a launch in clusters")
+
+
+@case("clusters", "negative")
+def odd_clusters_are_refused(s: Subject) -> None:
+    """More blocks than the limit, a grid that is no multiple, a zero beside another number."""
+    most = s.info.limits.get("clusters", 1)
+    for cluster in ([most + 1, 1, 1], [3, 1, 1], [2, 0, 1]):
+        batch = Batch()
+        batch.launch(s.kernel("nothing"), (4 * (most + 1) if cluster[0] > most else 4,))
+        batch._commands[0].cluster = cluster
+        s.refused_batch(batch, BAD, f"a launch in clusters of {cluster}")
