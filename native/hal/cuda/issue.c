@@ -1,0 +1,96 @@
+/* From a node to a call of the driver. */
+#include "memory.h"
+#include "module.h"
+#include "queue.h"
+
+/* The device's nanosecond clock into the address that the only parameter gives. */
+static const char STAMP_PTX[] = ".version 7.0\n"
+                                ".target sm_52\n"
+                                ".address_size 64\n"
+                                ".visible .entry bedplate_timestamp(.param .u64 out)\n"
+                                "{\n"
+                                "    .reg .b64 %d<4>;\n"
+                                "    ld.param.u64 %d1, [out];\n"
+                                "    cvta.to.global.u64 %d2, %d1;\n"
+                                "    mov.u64 %d3, %globaltimer;\n"
+                                "    st.global.u64 [%d2], %d3;\n"
+                                "    ret;\n"
+                                "}\n";
+
+static int32_t told(bp_cuda_device *device, bp_cu_result result, const char *what) {
+    if (result == BP_CU_SUCCESS)
+        return BP_OK;
+    bp_cuda_notice(device, result);
+    return bp_cuda_check(result, what);
+}
+
+static uint64_t address_of(const bp_span *span) {
+    return span->memory->address + span->offset;
+}
+
+static bp_cu_result launch(const bp_launch_node *node, bp_cu_stream stream) {
+    const bp_cuda_kernel *kernel = (const bp_cuda_kernel *)(const void *)node->kernel;
+    size_t bytes = node->parameters_bytes;
+    void *extra[] = {BP_CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)node->parameters,
+                     BP_CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, BP_CU_LAUNCH_PARAM_END};
+    void **packed = bytes ? extra : NULL;
+    if (!node->cluster[0])
+        return bp_cu.launch(kernel->function, node->grid[0], node->grid[1], node->grid[2],
+                            node->block[0], node->block[1], node->block[2], node->shared_bytes,
+                            stream, NULL, packed);
+    bp_cu_launch_attribute attribute = {
+        .id = BP_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        .value.cluster = {node->cluster[0], node->cluster[1], node->cluster[2]}};
+    bp_cu_launch_config config = {.grid = {node->grid[0], node->grid[1], node->grid[2]},
+                                  .block = {node->block[0], node->block[1], node->block[2]},
+                                  .shared_bytes = node->shared_bytes,
+                                  .stream = stream,
+                                  .attributes = &attribute,
+                                  .attribute_count = 1};
+    return bp_cu.launch_ex(&config, kernel->function, NULL, packed);
+}
+
+static bp_cu_result fill(const bp_span_node *node, bp_cu_stream stream) {
+    uint64_t to = address_of(&node->to), bytes = node->to.bytes;
+    if (bytes == 0)
+        return BP_CU_SUCCESS;
+    if (node->pattern_bytes == 1)
+        return bp_cu.fill_8(to, (unsigned char)node->pattern, bytes, stream);
+    if (node->pattern_bytes == 2)
+        return bp_cu.fill_16(to, (unsigned short)node->pattern, bytes / 2, stream);
+    return bp_cu.fill_32(to, node->pattern, bytes / 4, stream);
+}
+
+static bp_cu_result stamp(bp_cuda_device *device, const bp_span_node *node, bp_cu_stream stream) {
+    uint64_t to = address_of(&node->to);
+    size_t bytes = sizeof(to);
+    void *extra[] = {BP_CU_LAUNCH_PARAM_BUFFER_POINTER, &to, BP_CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     BP_CU_LAUNCH_PARAM_END};
+    bp_cu_result result = BP_CU_SUCCESS;
+    if (!device->stamp_module)
+        result = bp_cu.module_load(&device->stamp_module, STAMP_PTX, 0, NULL, NULL);
+    if (result == BP_CU_SUCCESS && !device->stamp)
+        result = bp_cu.module_function(&device->stamp, device->stamp_module, "bedplate_timestamp");
+    if (result)
+        return result;
+    return bp_cu.launch(device->stamp, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra);
+}
+
+int32_t bp_cuda_issue_node(bp_cuda_device *device, bp_cu_stream stream, const bp_node *node) {
+    const bp_span_node *span = &node->span;
+    switch (node->kind) {
+    case BP_COMMAND_LAUNCH:
+        return told(device, launch(&node->launch, stream), "the launch was refused");
+    case BP_COMMAND_COPY:
+        if (span->to.bytes == 0)
+            return BP_OK;
+        return told(
+            device,
+            bp_cu.copy(address_of(&span->to), address_of(&span->from), span->to.bytes, stream),
+            "the copy was refused");
+    case BP_COMMAND_FILL:
+        return told(device, fill(span, stream), "the fill was refused");
+    default:
+        return told(device, stamp(device, span, stream), "the timestamp was refused");
+    }
+}

@@ -1,0 +1,10 @@
+#!/bin/bash
+# build.sh FOLDER [flags...]: the fake libcuda.so.1 and the contract's program, into FOLDER.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+hal=$here/../../../../native/hal
+out=$1
+shift
+options=(-std=gnu11 -O1 -g -fvisibility=hidden -Wall -Wextra -Werror "$@" -I"$hal/include" -I"$hal/cuda")
+gcc "${options[@]}" -fPIC -shared "$here"/fake_*.c -o "$out/libcuda.so.1" -lpthread
+gcc "${options[@]}" "$here"/contract*.c "$hal/cuda/driver.c" "$hal/error.c" -o "$out/contract" -ldl -lpthread
