@@ -40,9 +40,9 @@ def test_cpu_conforms(cpu_results: dict[str, CaseResult], name: str) -> None:
         pytest.skip(f"NOT RUN: {result.reason}")
 
 
-def test_cpu_faces_at_least_eighty_cases(cpu_results: dict[str, CaseResult]) -> None:
+def test_cpu_passes_more_than_three_hundred_cases(cpu_results: dict[str, CaseResult]) -> None:
     """The count that is promised is the count of passes, not of names."""
-    assert sum(result.verdict == "pass" for result in cpu_results.values()) >= 80
+    assert sum(result.verdict == "pass" for result in cpu_results.values()) > 300
 
 
 def test_every_capability_has_a_positive_and_a_negative_case() -> None:

@@ -16,11 +16,15 @@ static const char *const NAMES[BP_LIE_COUNT] = {
     [BP_LIE_NO_ERROR_TEXT] = "no_error_text",
     [BP_LIE_FALSE_CLAIM] = "false_claim",
     [BP_LIE_HIDDEN_TIMESTAMP] = "hidden_timestamp",
+    [BP_LIE_SHARED_TEXT] = "shared_text",
+    [BP_LIE_CHANGING_FACTS] = "changing_facts",
     [BP_LIE_MISALIGNED] = "misaligned",
     [BP_LIE_STALE_ACCEPTED] = "stale_accepted",
     [BP_LIE_SHORT_STRUCT] = "short_struct",
     [BP_LIE_WRONG_ADDRESS] = "wrong_address",
     [BP_LIE_PIN_COPY] = "pin_copy",
+    [BP_LIE_KEPT_MEMORY] = "kept_memory",
+    [BP_LIE_EARLY_FREE] = "early_free",
     [BP_LIE_WRONG_COPY] = "wrong_copy",
     [BP_LIE_SHORT_FILL] = "short_fill",
     [BP_LIE_OVERRUN] = "overrun",
@@ -36,12 +40,24 @@ static const char *const NAMES[BP_LIE_COUNT] = {
     [BP_LIE_LOST_TAG] = "lost_tag",
     [BP_LIE_WRONG_TIMESTAMP] = "wrong_timestamp",
     [BP_LIE_WRONG_OP] = "wrong_op",
+    [BP_LIE_SWAPPED_PAIR] = "swapped_pair",
+    [BP_LIE_SPOILED_INPUT] = "spoiled_input",
+    [BP_LIE_EARLY_CLOCK] = "early_clock",
+    [BP_LIE_VERSION_IGNORED] = "version_ignored",
+    [BP_LIE_WIDE_SIGNAL] = "wide_signal",
+    [BP_LIE_HASTY_EMPTY] = "hasty_empty",
+    [BP_LIE_DEAF_SECOND_WAIT] = "deaf_second_wait",
+    [BP_LIE_PARTIAL_BATCH] = "partial_batch",
+    [BP_LIE_REFUSED_SIGNAL] = "refused_signal",
+    [BP_LIE_STALE_QUEUE] = "stale_queue",
     [BP_LIE_STUCK_VALUE] = "stuck_value",
     [BP_LIE_BACKWARDS] = "backwards",
     [BP_LIE_DEADLINE_IS_SUCCESS] = "deadline_is_success",
     [BP_LIE_AMNESIA] = "amnesia",
     [BP_LIE_SILENT_FAULT] = "silent_fault",
     [BP_LIE_LOST_DEVICE] = "lost_device",
+    [BP_LIE_LOST_WAKE] = "lost_wake",
+    [BP_LIE_EARLY_DEADLINE] = "early_deadline",
 };
 
 typedef struct facts {
@@ -147,7 +163,9 @@ static int32_t properties(uint32_t index, bp_device_properties *out) {
     status = bp_liar_honest->core->properties(0, &whole);
     const facts *known = status == BP_OK ? facts_of(&whole, (bp_lie)(index + 1)) : NULL;
     if (known) {
-        out->driver = (bp_text){"liar-1", 6};
+        static _Atomic uint32_t asked;
+        int other = index + 1 == BP_LIE_CHANGING_FACTS && (asked++ & 2u);
+        out->driver = (bp_text){other ? "liar-2" : "liar-1", 6};
         out->properties = known->properties;
         out->property_count = whole.property_count + 1;
     }
@@ -171,6 +189,30 @@ static int32_t capabilities(uint32_t index, bp_capability *out, uint32_t capacit
     return status;
 }
 
+static char shared_text[512];
+
+void bp_liar_share_text(void) {
+    char text[sizeof(shared_text)];
+    bp_liar_honest->core->last_error(text, sizeof(text), NULL);
+    pthread_mutex_lock(&lock);
+    memcpy(shared_text, text, sizeof(text));
+    pthread_mutex_unlock(&lock);
+}
+
+/* The shared text, cut as the contract says; 0 without one. */
+static int tell_shared(char *buffer, uint64_t capacity, uint64_t *length) {
+    pthread_mutex_lock(&lock);
+    uint64_t bytes = strlen(shared_text), kept = bytes < capacity ? bytes : capacity - 1;
+    if (bytes && length)
+        *length = bytes;
+    if (bytes && buffer && capacity) {
+        memcpy(buffer, shared_text, kept);
+        buffer[kept] = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return bytes != 0;
+}
+
 static int32_t last_error(char *buffer, uint64_t capacity, uint64_t *length) {
     if (latest == BP_LIE_NO_ERROR_TEXT) {
         if (buffer && capacity)
@@ -179,6 +221,8 @@ static int32_t last_error(char *buffer, uint64_t capacity, uint64_t *length) {
             *length = 0;
         return BP_OK;
     }
+    if (latest == BP_LIE_SHARED_TEXT && tell_shared(buffer, capacity, length))
+        return BP_OK;
     /* Four bytes behind the caller's buffer. */
     if (latest == BP_LIE_TEXT_OVERFLOW && buffer && capacity)
         capacity += 4;
@@ -204,6 +248,8 @@ int32_t bedplate_hal_backend_query(const bp_host *host, uint32_t wanted_major, c
     answer = *bp_liar_honest;
     queue = *bp_liar_honest->queue;
     queue.submit = bp_liar_submit;
+    queue.flush = bp_liar_flush;
+    queue.destroy = bp_liar_destroy_queue;
     answer.core = &CORE;
     answer.mem = &bp_liar_memory;
     answer.queue = &queue;

@@ -17,12 +17,16 @@ typedef enum bp_lie {
     BP_LIE_NO_ERROR_TEXT,
     BP_LIE_FALSE_CLAIM,
     BP_LIE_HIDDEN_TIMESTAMP,
+    BP_LIE_SHARED_TEXT,
+    BP_LIE_CHANGING_FACTS,
     /* mem */
     BP_LIE_MISALIGNED,
     BP_LIE_STALE_ACCEPTED,
     BP_LIE_SHORT_STRUCT,
     BP_LIE_WRONG_ADDRESS,
     BP_LIE_PIN_COPY,
+    BP_LIE_KEPT_MEMORY,
+    BP_LIE_EARLY_FREE,
     /* queue */
     BP_LIE_WRONG_COPY,
     BP_LIE_SHORT_FILL,
@@ -39,6 +43,16 @@ typedef enum bp_lie {
     BP_LIE_LOST_TAG,
     BP_LIE_WRONG_TIMESTAMP,
     BP_LIE_WRONG_OP,
+    BP_LIE_SWAPPED_PAIR,
+    BP_LIE_SPOILED_INPUT,
+    BP_LIE_EARLY_CLOCK,
+    BP_LIE_VERSION_IGNORED,
+    BP_LIE_WIDE_SIGNAL,
+    BP_LIE_HASTY_EMPTY,
+    BP_LIE_DEAF_SECOND_WAIT,
+    BP_LIE_PARTIAL_BATCH,
+    BP_LIE_REFUSED_SIGNAL,
+    BP_LIE_STALE_QUEUE,
     /* timeline */
     BP_LIE_STUCK_VALUE,
     BP_LIE_BACKWARDS,
@@ -46,6 +60,8 @@ typedef enum bp_lie {
     BP_LIE_AMNESIA,
     BP_LIE_SILENT_FAULT,
     BP_LIE_LOST_DEVICE,
+    BP_LIE_LOST_WAKE,
+    BP_LIE_EARLY_DEADLINE,
     BP_LIE_COUNT,
 } bp_lie;
 
@@ -61,5 +77,10 @@ uint64_t bp_liar_place(uint64_t most);
 extern const bp_mem bp_liar_memory;
 extern const bp_timeline bp_liar_timeline;
 int32_t bp_liar_submit(uint64_t device, uint64_t queue, const bp_batch *batch);
+int32_t bp_liar_flush(uint64_t device, uint64_t queue);
+int32_t bp_liar_destroy_queue(uint64_t device, uint64_t queue);
+
+/* After a call of this thread failed: what any thread then reads under BP_LIE_SHARED_TEXT. */
+void bp_liar_share_text(void);
 
 #endif

@@ -1,6 +1,14 @@
 /* Lies about timelines. */
 #include "lie.h"
 
+#include <time.h>
+
+static uint64_t now_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
+}
+
 static int32_t create(uint64_t device, uint64_t initial, uint64_t *timeline) {
     bp_liar_of(device);
     return bp_liar_honest->timeline->create(device, initial, timeline);
@@ -35,8 +43,17 @@ static int32_t query(uint64_t device, uint64_t timeline, uint64_t *value) {
 }
 
 static int32_t wait_host(uint64_t device, uint64_t timeline, uint64_t value, uint64_t deadline_ns) {
+    static _Atomic uint32_t waiting;
     bp_lie lie = bp_liar_of(device);
+    uint64_t now = now_ns();
+    /* Half of the time that is left. */
+    if (lie == BP_LIE_EARLY_DEADLINE && deadline_ns > now)
+        deadline_ns = now + (deadline_ns - now) / 2;
+    /* Whoever comes while another waits is not woken by a value. */
+    if (waiting++ && lie == BP_LIE_LOST_WAKE)
+        value = UINT64_MAX;
     int32_t status = bp_liar_honest->timeline->wait_host(device, timeline, value, deadline_ns);
+    waiting--;
     if (lie == BP_LIE_DEADLINE_IS_SUCCESS && status == BP_DEADLINE)
         return BP_OK;
     return painted(lie, status);

@@ -2,7 +2,7 @@
 
 For each struct: a caller that knows less is served, one that knows more with
 zeros is served, one that knows more with something in it is refused, and so is
-one that uses a reserved word.
+one that uses a reserved word, an impossible size or another version.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StructRule:
 
 
 def add(rule: StructRule) -> None:
-    """Register the four cases of a struct."""
+    """Register the six cases of a struct."""
     short = rule.kind.removeprefix("bp_")
     for title, doc, body, tier in (
         ("shorter", "a caller that knows less is served", _shorter, "quick"),
@@ -46,6 +46,7 @@ def add(rule: StructRule) -> None:
         ("unknown_tail", "a non-zero unknown tail is INVALID_EXT", _tail, "quick"),
         ("reserved", "a non-zero reserved word is INVALID_EXT", _reserved, "quick"),
         ("head", "a struct_size that no struct can have is refused", _head, "full"),
+        ("version", "a struct_version other than 1 is another struct", _version, "quick"),
     ):
         polarity = "positive" if title in ("shorter", "longer") else "negative"
         known = tuple(lie for lie in rule.catches if lie.startswith(title))
@@ -138,4 +139,15 @@ def _head(subject: Subject, rule: StructRule) -> None:
         pointer.head.struct_size = size
         status = rule.use(subject, pointer)
         subject.refuses(status, abi.BP_INVALID_ARGUMENT, f"a {rule.kind} of struct_size {size}")
+        del keep
+
+
+def _version(subject: Subject, rule: StructRule) -> None:
+    known = abi.LAYOUT[rule.kind][0]
+    for version in (0, 2, (1 << 32) - 1):
+        pointer, _storage, keep = _copy(subject, rule, known)
+        pointer.head.struct_version = version
+        status = rule.use(subject, pointer)
+        what = f"a {rule.kind} of struct_version {version}"
+        subject.refuses(status, abi.BP_INVALID_ARGUMENT, what)
         del keep

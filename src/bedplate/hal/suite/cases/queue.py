@@ -348,7 +348,11 @@ def submit_command(s: Subject, command: Any) -> int:
 structs.add(structs.StructRule("queue", "bp_queue_info", _queue_info, _create_queue))
 structs.add(
     structs.StructRule(
-        "queue", "bp_batch", _batch, _submit, catches=("reserved_ignored", "unknown_tail_ignored")
+        "queue",
+        "bp_batch",
+        _batch,
+        _submit,
+        catches=("reserved_ignored", "unknown_tail_ignored", "version_ignored"),
     )
 )
 for _kind in ("copy", "fill"):

@@ -1,0 +1,178 @@
+"""Many lives one after another: memory, threads and descriptors of the process come back.
+
+The process is measured after a few rounds, which fill whatever is kept on
+purpose, and again after many more.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from bedplate.hal import abi
+from bedplate.hal.batch import Batch
+from bedplate.hal.buffer import Range
+from bedplate.hal.native import ffi
+from bedplate.hal.suite.cases.batches import fill
+from bedplate.hal.suite.cases.mem import create
+from bedplate.hal.suite.registry import case
+from bedplate.hal.suite.subject import Subject, expect
+
+SLACK_BYTES = 1 << 20
+"""For the heap's own habits: cpu grows by 0. Each case would leak at least twice as much."""
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is not shared with a file."""
+    gc.collect()
+    _, resident, shared, *_ = Path("/proc/self/statm").read_text().split()
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def settles(body: Callable[[], object], rounds: int, what: str, warm: int = 20) -> None:
+    """The process is as large after many rounds as after a few."""
+    for _ in range(warm):
+        body()
+    before = resident_bytes()
+    for _ in range(rounds):
+        body()
+    grown = resident_bytes() - before
+    expect(grown < SLACK_BYTES, f"{rounds} times {what} cost {grown >> 10} KiB")
+
+
+def _count(folder: str) -> int:
+    return len(os.listdir(folder))
+
+
+@case("mem", "positive", tier="full", catches=["kept_memory"])
+def memory_comes_back_to_the_process(s: Subject) -> None:
+    """256 KiB, written and released three hundred times."""
+
+    def body() -> None:
+        buffer = s.memory(256 << 10, None)
+        s.completes(fill(buffer, 1), "a fill")
+        buffer.release()
+
+    settles(body, 300, "256 KiB")
+
+
+@case("mem", "positive", tier="full")
+def small_memory_comes_back_to_the_process(s: Subject) -> None:
+    """Twenty thousand handles of 64 bytes."""
+
+    def body() -> None:
+        for handle in [create(s, bytes=64)[1] for _ in range(100)]:
+            s.works(s.api.mem.release(s.handle, handle), "mem.release")
+
+    settles(body, 200, "a hundred memories")
+
+
+@case("timeline", "positive", tier="full")
+def timelines_come_back(s: Subject) -> None:
+    """Ten thousand, each moved once."""
+
+    def body() -> None:
+        for _ in range(100):
+            line = s.timeline()
+            s.works(s.api.timeline.signal(s.handle, line, 1), "timeline.signal")
+            s.works(s.api.timeline.destroy(s.handle, line), "timeline.destroy")
+
+    settles(body, 100, "a hundred timelines")
+
+
+@case("queue", "positive", tier="full")
+def queues_come_back(s: Subject) -> None:
+    """Five hundred, with a batch each; threads and descriptors too."""
+    done, turn = s.timeline(), 0
+
+    def body() -> None:
+        nonlocal turn
+        turn += 1
+        queue = s.queue()
+        s.works(s.submit(queue, Batch(), signal=[(done, turn)]), "queue.submit")
+        s.works(s.wait(done, turn), "waiting for a queue")
+        s.works(s.api.queue.destroy(s.handle, queue), "queue.destroy")
+
+    body()
+    before = _count("/proc/self/task"), _count("/proc/self/fd")
+    settles(body, 500, "a queue")
+    after = _count("/proc/self/task"), _count("/proc/self/fd")
+    expect(after == before, f"threads and descriptors grew from {before} to {after}")
+
+
+@case("queue", "positive", tier="full")
+def batches_come_back(s: Subject) -> None:
+    """Six hundred batches of two hundred commands."""
+    buffer, queue, done, turn = s.memory(1024), s.queue(), s.timeline(), 0
+    batch = Batch()
+    for i in range(200):
+        batch.fill(Range(buffer, 4 * i, 4), i)
+
+    def body() -> None:
+        nonlocal turn
+        turn += 1
+        s.works(s.submit(queue, batch, signal=[(done, turn)]), "queue.submit")
+        s.works(s.wait(done, turn), "waiting for a batch")
+
+    settles(body, 600, "a batch of 200")
+
+
+@case("queue", "positive", tier="full")
+def refused_batches_come_back(s: Subject) -> None:
+    """Two thousand whose last command of two hundred is wrong."""
+    buffer, queue = s.memory(1024), s.queue()
+    batch = Batch()
+    for i in range(200):
+        batch.fill(Range(buffer, 4 * i, 4), i)
+    batch.fill(Range(buffer, 1024, 4), 0)
+
+    def body() -> None:
+        s.refuses(s.submit(queue, batch), abi.BP_INVALID_ARGUMENT, "a wrong batch")
+
+    settles(body, 2000, "a refused batch")
+
+
+@case("core", "positive", tier="full")
+def devices_come_back(s: Subject) -> None:
+    """A hundred opens with memory, a queue and a timeline, closed without giving any back."""
+
+    def body() -> None:
+        other = Subject(s.backend, s.index)
+        other.completes(fill(other.memory(256 << 10), 1), "a fill")
+        other.queue()
+        other.close()
+
+    for _ in range(3):
+        body()
+    before = _count("/proc/self/task"), _count("/proc/self/fd")
+    settles(body, 100, "a device", warm=5)
+    after = _count("/proc/self/task"), _count("/proc/self/fd")
+    expect(after == before, f"threads and descriptors grew from {before} to {after}")
+
+
+@case("module_native", "positive", tier="full")
+def modules_come_back(s: Subject) -> None:
+    """Fifteen hundred loads with every kernel asked for."""
+
+    def body() -> None:
+        module = s.device.load_native_module(s.code_path("native"))
+        for name in module.kernels():
+            module.kernel(name)
+        module.unload()
+
+    settles(body, 1500, "a module")
+
+
+@case("pin_host", "positive", tier="full")
+def pins_come_back(s: Subject) -> None:
+    """Twenty thousand over the same bytes."""
+    storage, out = ffi.new("char[]", 4096), ffi.new("uint64_t *")
+
+    def body() -> None:
+        for _ in range(100):
+            s.works(s.api.mem.pin(s.handle, storage, 4096, out), "mem.pin")
+            s.works(s.api.mem.release(s.handle, out[0]), "releasing a pin")
+
+    settles(body, 200, "a hundred pins")
