@@ -22,8 +22,8 @@ int32_t bp_launch_measure(const bp_launch_command *launch, uint64_t *bytes) {
             (argument->kind != BP_ARGUMENT_BYTES || !argument->data || size == 0))
             return bp_fail(BP_INVALID_ARGUMENT, "argument %u has kind %u and %u bytes at %p", i,
                            argument->kind, size, argument->data);
-        uint32_t alignment = alignment_of(size);
-        at = (at + alignment - 1) / alignment * alignment + size;
+        uint64_t alignment = alignment_of(size);
+        at = ((at + alignment - 1) & ~(alignment - 1)) + size;
         if (at > BP_MAX_LAUNCH_PARAMETER_BYTES)
             return bp_fail(BP_INVALID_ARGUMENT, "arguments of more than %u bytes",
                            BP_MAX_LAUNCH_PARAMETER_BYTES);
@@ -36,11 +36,11 @@ int32_t bp_launch_measure(const bp_launch_command *launch, uint64_t *bytes) {
 static int32_t volume(const uint32_t counts[3], uint64_t most, const char *what,
                       uint64_t *product) {
     uint64_t plane = (uint64_t)counts[0] * counts[1];
-    if (!counts[0] || !counts[1] || !counts[2] || plane > most || counts[2] > most / plane)
+    if (!plane || !counts[2] || __builtin_mul_overflow(plane, counts[2], product) ||
+        *product > most)
         return bp_fail(BP_INVALID_ARGUMENT,
                        "a %s of %u x %u x %u; each is at least 1, all at most %llu", what,
                        counts[0], counts[1], counts[2], (unsigned long long)most);
-    *product = plane * counts[2];
     return BP_OK;
 }
 
