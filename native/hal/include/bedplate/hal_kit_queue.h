@@ -143,7 +143,9 @@ static int32_t bp_kit_check_command(uint64_t device, const bp_command *given, bp
     bp_kit_command own;
     bp_command prefix;
     int32_t status = BP_INVALID_ARGUMENT;
-    if (!given || !bp_struct_head(&given->head) || given->head.struct_size < sizeof(prefix))
+    /* Not bp_struct_head, which the headers of 0.1 lack: the kit builds with those too. */
+    if (!given || given->head.struct_version != 1 || given->head.struct_size < sizeof(prefix) ||
+        given->head.struct_size > BP_STRUCT_MOST || given->head.struct_size % 8)
         return bp_kit_refuse(status, "a command is null or has no kind");
     prefix = *given;
     if (prefix.kind != BP_COMMAND_COPY && prefix.kind != BP_COMMAND_FILL)
