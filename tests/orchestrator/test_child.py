@@ -229,6 +229,23 @@ def test_the_log_of_the_life_before_is_kept(rig: Rig) -> None:
     assert "no good" in (rig.folder / "log.1").read_text()
 
 
+def test_a_long_log_begins_anew_while_the_process_runs(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that runs for months fills no disk; what it says next starts at the top."""
+    monkeypatch.setattr("bedplate.orchestrator.child.LOG_BYTES", 1000)
+    child = rig.child("ready")
+    pid = rig.until_ready(child)
+    log = rig.folder / "log"
+    with log.open("ab") as words:
+        words.write(b"x" * 2000)
+    rig.until(child, lambda: log.stat().st_size < 1000)
+    assert (rig.folder / "log.1").read_bytes().endswith(b"x" * 2000)
+    assert child.pid == pid
+    flags = Path(f"/proc/{pid}/fdinfo/1").read_text().split("flags:")[1].split()[0]
+    assert int(flags, 8) & os.O_APPEND, "it would go on at its old place, behind a hole"
+
+
 def test_a_log_that_cannot_be_written_costs_the_log_only(rig: Rig) -> None:
     """A full disk, or a folder that is gone: the process runs all the same."""
     child = rig.child("ready")

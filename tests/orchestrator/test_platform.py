@@ -8,6 +8,7 @@ import socket
 import threading
 from pathlib import Path
 
+import httpx
 import openai
 import pytest
 from tests.orchestrator.conftest import (
@@ -22,10 +23,12 @@ from tests.orchestrator.conftest import (
 )
 from tests.serving.files import write_gguf
 
+from bedplate.core import keyfile
 from bedplate.core.errors import EnvironmentLacks, UsageError
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
 from bedplate.orchestrator.api import NotRunning, Platform, StartFailed
+from bedplate.orchestrator.platform import forget_unseen_key
 from bedplate.serving.api import ModelFileError
 
 
@@ -188,3 +191,46 @@ def test_after_a_killed_supervisor_the_children_end_and_up_works_again(
         assert again.started_here
         with client(again, plate.key) as api:
             assert api.models.list().data[0].id == "tiny"
+
+
+def test_up_waits_for_a_platform_that_is_going_away(tiny_file: Path, tmp_path: Path) -> None:
+    """It does not say that one runs which will be gone in a moment: it starts the next."""
+    plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
+    before = supervisor(plate)
+    before.terminate()
+    until(lambda: (told := record.read(tmp_path)) is None or told.stopping, "it says so")
+    with Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL) as after:
+        assert record.start_ticks(before.pid) is None
+        assert after.started_here
+        assert httpx.get(f"{after.url}/ready").status_code == 200
+    plate.down()  # collects its process
+
+
+def test_up_returns_when_the_start_of_another_is_ready(tiny_file: Path, tmp_path: Path) -> None:
+    """A platform that is found is one that answers."""
+    made: list[Platform] = []
+
+    def start() -> None:
+        made.append(Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL))
+
+    first = threading.Thread(target=start)
+    first.start()
+    until(lambda: record.read(tmp_path) is not None, "the supervisor runs")
+    found = Platform.up(data_dir=tmp_path)
+    try:
+        assert not found.started_here
+        assert httpx.get(f"{found.url}/ready").status_code == 200
+    finally:
+        first.join()
+        made[0].down()
+
+
+def test_a_start_that_fails_keeps_the_key_that_another_lives_by(
+    plate: Platform, tmp_path: Path
+) -> None:
+    """A key that nobody has seen is forgotten, but not under a running platform."""
+    forget_unseen_key(plate.data)
+    assert (plate.data / keyfile.FILE).exists()
+    keyfile.load_or_make(tmp_path, {})
+    forget_unseen_key(tmp_path)
+    assert not (tmp_path / keyfile.FILE).exists()

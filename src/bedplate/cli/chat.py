@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "the message is empty", remedy="say something, or leave it out for a conversation"
         )
+    check(arguments.message, arguments.system, arguments.temperature)
     conversation = Conversation(arguments, Platform.find(arguments.data_dir))
     if message:
         conversation.say(message)
@@ -52,6 +54,26 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 (gives `input` its line editing)
     return conversation.run()
+
+
+def check(words: list[str], system: str | None, temperature: float) -> None:
+    """Raise `UsageError` for what no request can carry."""
+    if not math.isfinite(temperature) or temperature < 0:
+        raise UsageError(
+            f"--temperature {temperature:g} is not a temperature", remedy="give 0 or more"
+        )
+    for text in (*words, system or ""):
+        if not encodable(text):
+            raise UsageError(f"{text!a} is not UTF-8 text", remedy="write it in UTF-8")
+
+
+def encodable(text: str) -> bool:
+    """Whether it is text, and not bytes that the terminal passed on."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Conversation:
@@ -86,6 +108,11 @@ class Conversation:
                     print()
                 return EXIT_DONE
             if not message.strip():
+                continue
+            if not encodable(message):
+                if not terminal:
+                    raise UsageError(f"{message!a} is not UTF-8 text")
+                print("bedplate chat: that is not UTF-8 text", file=sys.stderr)
                 continue
             try:
                 self.say(message)

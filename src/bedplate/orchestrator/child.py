@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -28,6 +29,7 @@ PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 # People wait for one that served before, so it never pauses for long.
 PAUSES_ONCE_WELL_S = (0.0, 0.5, 1.0)
 _LAST_WORDS_BYTES = 4096
+LOG_BYTES = 32 << 20  # of a running process; what was before is kept once
 _STOP_POLL_S = 0.05
 _HURRY_S = 1.0
 
@@ -117,10 +119,22 @@ class Child:
         try:
             if file.exists():
                 os.replace(file, file.with_name(file.name + ".1"))
-            return file.open("wb")
+            return file.open("ab")  # at its end, also after `_trim_log`
         except OSError as cause:
             log.warning("no_log", message=str(cause), child=self.command.name)
             return open(os.devnull, "wb")
+
+    def _trim_log(self) -> None:
+        """Begin the log anew when it is long, the one before is kept beside.
+
+        Copied and emptied, since the process holds it open: what it writes in between
+        is lost.
+        """
+        file = self.command.log_file
+        with contextlib.suppress(OSError):
+            if file.stat().st_size > LOG_BYTES:
+                shutil.copyfile(file, file.with_name(file.name + ".1"))
+                os.truncate(file, 0)
 
     def tick(self) -> None:
         """Look after the process once."""
@@ -134,6 +148,7 @@ class Child:
             self._ended(code, _exit_text(code))
         elif now >= self._next_probe:
             self._probe()
+            self._trim_log()
             patience = self.patience
             pause = patience.probe_every_s if self.was_well else patience.probe_start_every_s
             self._next_probe = now + pause

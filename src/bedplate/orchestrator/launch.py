@@ -22,7 +22,7 @@ import httpx
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_USAGE
 from bedplate.core.paths import make_private, run_dir, unusable
 from bedplate.orchestrator import record
-from bedplate.orchestrator.errors import StartFailed, StartLacks, StartRefused
+from bedplate.orchestrator.errors import StartFailed, StartLacks, StartRefused, StopFailed
 
 START_DEADLINE_S = 300.0
 LOG_FILE = "supervisor.log"
@@ -83,24 +83,26 @@ class Launch:
 
 def wait_ready(
     data: Path,
-    process: subprocess.Popen[bytes],
+    process: subprocess.Popen[bytes] | None,
     on_note: Note,
     deadline_s: float = START_DEADLINE_S,
 ) -> record.Record:
     """Wait until the platform on `data` answers; its record.
 
-    That may be another's: two starts at once end as one platform. Raises
-    `StartFailed` or one of its kinds with the last words of the part at fault, after
-    `process` has been stopped.
+    That may be another's: two starts at once end as one platform, and without a
+    `process` of ours it is. Raises `StartFailed` or one of its kinds with the last
+    words of the part at fault, after `process` has been stopped.
     """
     until = time.monotonic() + deadline_s
     noted = ""
     try:
         with httpx.Client(timeout=2.0, trust_env=False) as client:
             while time.monotonic() < until:
-                ended = process.poll()
+                ended = process.poll() if process else None
                 running = record.read(data)
-                if running is not None and (ended is not None or running.pid == process.pid):
+                if running is not None and (
+                    process is None or ended is not None or running.pid == process.pid
+                ):
                     children = record.children(data)
                     if _ready(client, running.url, children):
                         return running
@@ -109,7 +111,7 @@ def wait_ready(
                     if text != noted:
                         on_note(text)
                         noted = text
-                elif ended == EXIT_DONE:
+                elif ended == EXIT_DONE or process is None:
                     raise StartFailed("the platform was stopped while it was starting")
                 elif ended is not None:
                     words = (run_dir(data) / LOG_FILE).read_text("utf-8", "replace")
@@ -119,10 +121,21 @@ def wait_ready(
             f"the platform was not ready within {deadline_s:g} s", remedy=_see_logs(data)
         )
     except BaseException:
-        if process.poll() is None:
+        if process is not None and process.poll() is None:
             process.terminate()
             process.wait()
         raise
+
+
+def wait_gone(data: Path, running: record.Record, deadline_s: float) -> None:
+    """Wait until a platform has ended and its folder is free. Raises `StopFailed`."""
+    until = time.monotonic() + deadline_s
+    while running.alive and time.monotonic() < until:
+        time.sleep(_POLL_S)
+    if running.alive:
+        raise StopFailed(
+            f"the platform, process {running.pid}, did not stop within {deadline_s:g} s"
+        )
 
 
 def _ready(client: httpx.Client, url: str, children: Sequence[dict[str, Any]]) -> bool:

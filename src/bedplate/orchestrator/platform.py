@@ -25,8 +25,7 @@ from bedplate.core.paths import data_dir as default_data_dir
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
 from bedplate.orchestrator.config import GatewayConfig
-from bedplate.orchestrator.errors import StopFailed
-from bedplate.orchestrator.launch import Launch, Note, wait_ready
+from bedplate.orchestrator.launch import Launch, Note, wait_gone, wait_ready
 from bedplate.orchestrator.load import read_load
 from bedplate.orchestrator.orphans import wait_for_orphans
 from bedplate.orchestrator.supervisor import STATUS_SCHEMA
@@ -86,8 +85,11 @@ class Platform:
         data = default_data_dir(str(data_dir) if data_dir else None)
         wanted = Wanted(model, host, port)
         running = record.read(data)
-        if running is not None:
-            return cls._found(data, running, wanted)
+        if running is not None and running.stopping:
+            on_note(f"waiting until {running.model}, which is stopping, has ended")
+            wait_gone(data, running, STOP_DEADLINE_S)
+        elif running is not None:
+            return cls._found(data, running, wanted, on_note)
         model = model or DEFAULT_MODEL
         find_model(model)
         _check_socket_path(data)
@@ -106,16 +108,17 @@ class Platform:
             process = launch.start()
             found = wait_ready(data, process, on_note)
         except BaseException:
-            if key is not None:  # nobody has seen it, so nobody could ever use it
-                keyfile.forget(data)
+            if key is not None:
+                forget_unseen_key(data)
             raise
         if found.pid != process.pid:  # another start was faster; the key is in force all the same
-            return replace(cls._found(data, found, wanted), key=key)
+            return replace(cls._found(data, found, wanted, on_note), key=key)
         return cls(data, found.url, found.model, key, True, process)
 
     @classmethod
-    def _found(cls, data: Path, running: record.Record, wanted: Wanted) -> Platform:
+    def _found(cls, data: Path, running: record.Record, wanted: Wanted, on_note: Note) -> Platform:
         wanted.check(data, running)
+        running = wait_ready(data, None, on_note)
         return cls(data, running.url, running.model, None, started_here=False)
 
     @classmethod
@@ -164,13 +167,7 @@ class Platform:
     def _stop(self, running: record.Record) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(running.pid, signal.SIGTERM)
-        until = time.monotonic() + STOP_DEADLINE_S
-        while running.alive and time.monotonic() < until:
-            time.sleep(_POLL_S)
-        if running.alive:
-            raise StopFailed(
-                f"the platform, process {running.pid}, did not stop within {STOP_DEADLINE_S:g} s"
-            )
+        wait_gone(self.data, running, STOP_DEADLINE_S)
 
     def wait(self) -> bool:
         """Wait until the platform ends; whether it was asked to, as far as is known here."""
@@ -188,6 +185,13 @@ class Platform:
     def __exit__(self, *error: object) -> None:
         if self.started_here:
             self.down()
+
+
+def forget_unseen_key(data: Path) -> None:
+    """Forget a key that nobody has seen, unless a platform of another start lives by it."""
+    if (held := record.lock(data)) is not None:
+        keyfile.forget(data)
+        record.release(data, held)
 
 
 def _key(data: Path, keep: bool) -> tuple[str | None, dict[str, str]]:

@@ -7,6 +7,7 @@ two platforms never share one data directory.
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -33,6 +34,7 @@ class Record:
 
     `source` is the model as it was given, a known name or an absolute path, and `host`
     where the gateway listens; both are empty in the record of an older version.
+    `stopping` is set from the moment it was asked to end.
     """
 
     schema: str
@@ -43,6 +45,7 @@ class Record:
     started_ns: int
     source: str = ""
     host: str = ""
+    stopping: bool = False
 
     @property
     def reachable_host(self) -> str:
@@ -53,6 +56,10 @@ class Record:
     def port(self) -> int:
         """The port of the URL."""
         return int(self.url.rpartition(":")[2])
+
+    def ending(self) -> Record:
+        """The same platform, on its way out."""
+        return dataclasses.replace(self, stopping=True)
 
     @property
     def alive(self) -> bool:

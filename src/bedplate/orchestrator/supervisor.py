@@ -115,19 +115,17 @@ def _supervise(plan: Plan) -> int:
     replace(key_file, secrets.token_urlsafe(32), mode=0o600, durable=False)
     children = [Child(command, plan.patience) for command in commands(plan)]
     own = record.start_ticks(os.getpid()) or 0
-    record.write(
-        plan.data,
-        record.Record(
-            record.SCHEMA,
-            os.getpid(),
-            own,
-            plan.url,
-            plan.served_name,
-            time.time_ns(),
-            plan.model,
-            plan.host,
-        ),
+    told = record.Record(
+        record.SCHEMA,
+        os.getpid(),
+        own,
+        plan.url,
+        plan.served_name,
+        time.time_ns(),
+        plan.model,
+        plan.host,
     )
+    record.write(plan.data, told)
     shown: list[dict[str, Any]] = []
     try:
         while not stopping:
@@ -142,12 +140,21 @@ def _supervise(plan: Plan) -> int:
             time.sleep(TICK_S)
     finally:
         log.info("stopping")
+        mark_stopping(plan.data, told)
         # The engine first: it lets live streams end, and the gateway is still there to
         # end those that take too long with an error event.
         for child in children:
             child.ask_to_stop()
             child.wait(hurry=lambda: len(stopping) > 1)
     return EXIT_DONE
+
+
+def mark_stopping(data: Path, told: record.Record) -> None:
+    """Say in the record that this platform goes away. A full disk costs the mark alone."""
+    try:
+        record.write(data, told.ending())
+    except BedplateError as error:
+        log.warning("record_not_written", message=error.message)
 
 
 def publish(data: Path, children: list[dict[str, Any]]) -> None:

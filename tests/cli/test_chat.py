@@ -1,0 +1,34 @@
+"""`bedplate chat`: what no request can carry is refused before one is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from bedplate.cli.chat import check
+from bedplate.core.errors import UsageError
+
+BYTES = b"caf\xe9".decode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize(
+    ("words", "system", "temperature", "match"),
+    [
+        (["hi"], None, float("nan"), "nan is not a temperature"),
+        (["hi"], None, float("inf"), "inf is not a temperature"),
+        (["hi"], None, -0.5, "-0.5 is not a temperature"),
+        (["hi", BYTES], None, 0.0, "is not UTF-8 text"),
+        (["hi"], BYTES, 0.0, "is not UTF-8 text"),
+    ],
+)
+def test_what_no_request_can_carry_is_refused(
+    words: list[str], system: str | None, temperature: float, match: str
+) -> None:
+    """One sentence that holds the value."""
+    with pytest.raises(UsageError, match=match):
+        check(words, system, temperature)
+
+
+def test_everything_else_passes() -> None:
+    """Any text, greedy or not."""
+    check(["grüß", "😀"], "Sei höflich.", 0.0)
+    check([], None, 1.5)
