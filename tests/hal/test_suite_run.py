@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from bedplate.hal.errors import HalError
 from bedplate.hal.suite.registry import Case
-from bedplate.hal.suite.run import run, select
+from bedplate.hal.suite.run import run, select, worker_command
 
 FAKE = """
 import json, os, signal, sys, time
@@ -76,3 +78,13 @@ def test_tiers_and_claims_choose_the_cases() -> None:
     assert "timestamp.timestamps_are_unsupported" not in everything
     assert "clusters.clusters_are_unsupported" in quick
     assert "clusters.a_cluster_of_two_runs" not in everything
+
+
+def test_a_worker_runs_no_module_of_the_working_directory(tmp_path: Path) -> None:
+    """A file named like one of ours stays a file."""
+    for name in ("queue", "json", "bedplate"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a file of the folder ran')\n")
+    done = subprocess.run(
+        worker_command("cpu"), cwd=tmp_path, input="", capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

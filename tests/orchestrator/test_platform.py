@@ -234,3 +234,21 @@ def test_a_start_that_fails_keeps_the_key_that_another_lives_by(
     keyfile.load_or_make(tmp_path, {})
     forget_unseen_key(tmp_path)
     assert not (tmp_path / keyfile.FILE).exists()
+
+
+def test_no_part_runs_a_module_of_the_working_directory(
+    tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Started in a model's folder: supervisor, gateway, engine and template keep to their own."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in ("queue", "jinja2", "json", "bedplate"):
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a')\n")
+    monkeypatch.chdir(folder)
+    data = tmp_path / "data"
+    with (
+        Platform.up(str(tiny_file), data_dir=data, port=0, engine_flags=SMALL) as found,
+        client(found) as api,
+    ):
+        assert api.chat.completions.create(model="tiny", messages=MESSAGES, max_tokens=2).usage
+    assert not (tmp_path / "ran").exists()

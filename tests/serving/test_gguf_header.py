@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.serving.files import write_gguf
 
 from bedplate.serving.errors import ModelFileError, ServingError, UnsupportedModel
-from bedplate.serving.gguf_header import read_tensor_table
+from bedplate.serving.gguf_header import SkippedArray, read_header
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def put(tmp_path: Path, content: bytes) -> Path:
 def test_the_table_agrees_with_the_library(tmp_path: Path, kind: str) -> None:
     """Every tensor has the offset, size and shape that the gguf library reads."""
     path = write_gguf(tmp_path / "tiny.gguf", kind=kind)
-    table = read_tensor_table(path)
+    table = read_header(path).tensors
     read = GGUFReader(path).tensors
     assert set(table) == {t.name for t in read}
     for t in read:
@@ -45,7 +45,7 @@ def test_every_truncation_is_refused(tmp_path: Path, sound: bytes) -> None:
     """Cut anywhere, the file is refused with one sentence that names it."""
     for length in [*range(0, 200, 7), *range(200, len(sound), 4099), len(sound) - 1]:
         with pytest.raises(ModelFileError, match=r"model\.gguf"):
-            read_tensor_table(put(tmp_path, sound[:length]))
+            read_header(put(tmp_path, sound[:length]))
 
 
 def header(tensors: int, keys: int, rest: bytes = b"", version: int = 3) -> bytes:
@@ -89,13 +89,13 @@ def tensor(name: bytes, shape: tuple[int, ...], kind: int = 0, offset: int = 0) 
 def test_hostile_headers_are_refused(tmp_path: Path, content: bytes, match: str) -> None:
     """Counts that overflow, ranges outside the file, loops: one sentence, nothing mapped."""
     with pytest.raises(ModelFileError, match=match):
-        read_tensor_table(put(tmp_path, content))
+        read_header(put(tmp_path, content))
 
 
 def test_a_type_that_is_not_served_names_the_remedy(tmp_path: Path) -> None:
     """Q6_K (type 14) is a sound file of a kind that is not served."""
     with pytest.raises(UnsupportedModel, match=r"ggml type 14.*convert"):
-        read_tensor_table(put(tmp_path, header(1, 0, tensor(b"t", (256,), kind=14))))
+        read_header(put(tmp_path, header(1, 0, tensor(b"t", (256,), kind=14))))
 
 
 @settings(
@@ -109,7 +109,45 @@ def test_mutated_headers_never_crash(tmp_path: Path, sound: bytes, data: st.Data
         at = data.draw(st.integers(0, min(len(sound), 9000) - 1))
         changed[at] = data.draw(st.integers(0, 255))
     try:
-        table = read_tensor_table(put(tmp_path, bytes(changed)))
+        table = read_header(put(tmp_path, bytes(changed))).tensors
     except ServingError:
         return
     assert all(e.offset_bytes + e.bytes <= len(sound) for e in table.values())
+
+
+def key(name: bytes, kind: int, rest: bytes) -> bytes:
+    """One key with its value."""
+    return struct.pack("<Q", len(name)) + name + struct.pack("<I", kind) + rest
+
+
+def test_the_values_are_those_that_the_library_reads(tmp_path: Path) -> None:
+    """Every kept key: texts, numbers, and the arrays of the tokenizer."""
+    path = write_gguf(tmp_path / "tiny.gguf")
+    values = read_header(path).values
+    fields = GGUFReader(path).fields
+    assert set(values) == {name for name in fields if not name.startswith("GGUF.")}
+    for name, value in values.items():
+        assert value == fields[name].contents()
+
+
+def test_arrays_that_serving_does_not_read_are_skipped_whole(tmp_path: Path) -> None:
+    """A huge array of numbers makes no objects; it is not the same as no key."""
+    count = 1 << 20
+    array = struct.pack("<IQ", 0, count) + bytes(count)
+    content = header(0, 2, key(b"llama.block_count", 9, array) + key(b"other", 9, array))
+    assert read_header(put(tmp_path, content)).values == {"llama.block_count": SkippedArray(count)}
+
+
+def test_work_is_bounded_by_what_a_sound_file_holds(tmp_path: Path) -> None:
+    """Strings beyond any vocabulary, all arrays together, and a text beyond any template."""
+    most = 1 << 22
+    strings = struct.pack("<IQ", 8, most // 2 + 1) + bytes(8 * (most // 2 + 1))
+    content = header(0, 2, key(b"a", 9, strings) + key(b"b", 9, strings))
+    with pytest.raises(ModelFileError, match=r"key b, an array of .* counts"):
+        read_header(put(tmp_path, content))
+    long = struct.pack("<Q", (1 << 24) + 1) + bytes((1 << 24) + 1)
+    with pytest.raises(ModelFileError, match="bytes long"):
+        read_header(put(tmp_path, header(0, 1, key(b"general.name", 8, long))))
+    twice = key(b"general.name", 8, struct.pack("<Q", 0)) * 2
+    with pytest.raises(ModelFileError, match="twice"):
+        read_header(put(tmp_path, header(0, 2, twice)))

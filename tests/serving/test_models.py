@@ -8,12 +8,13 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+from gguf.quants import quantize
 from safetensors.numpy import load_file, save_file
 from tests.serving.conftest import SMALL
 from tests.serving.files import write_folder, write_gguf
 
 from bedplate.serving.api import Engine, Precision, UnsupportedModel, find_model, open_model
-from bedplate.serving.errors import ModelFileError
+from bedplate.serving.errors import LimitsError, ModelFileError
 from bedplate.serving.models.llama import inverse_frequencies
 from bedplate.serving.safetensors_model import SafetensorsModel
 
@@ -161,3 +162,88 @@ def test_the_weights_are_counted(tmp_path: Path, tied: bool) -> None:
         save_file(head, folder / "model.safetensors")
     tensors = load_file(folder / "model.safetensors").values()
     assert SafetensorsModel(folder).config.parameters == sum(t.size for t in tensors)
+
+
+def test_a_model_is_named_by_its_path_whatever_it_says_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `up` names it: the stem of the file, the folder's name for `.`; never nothing."""
+    path = rewritten(tmp_path / "x.gguf", "general.basename", "base", gguf.GGUFValueType.STRING)
+    with Engine(str(path), SMALL) as engine:
+        assert engine.name == "x"
+    monkeypatch.chdir(write_folder(tmp_path / "folder"))
+    with Engine(".", SMALL) as engine:
+        assert engine.name == "folder"
+    with pytest.raises(LimitsError, match="name to serve the model under is empty"):
+        Engine(str(path), SMALL, name="")
+
+
+def with_tensor(path: Path, name: str, values: np.ndarray, kind: str = "F32") -> Path:
+    """The tiny GGUF with one tensor more, or in the place of its namesake."""
+    reader = gguf.GGUFReader(write_gguf(path.with_suffix(".plain")))
+    writer = gguf.GGUFWriter(path, "llama")
+    for field in reader.fields.values():
+        if not field.name.startswith(("GGUF.", "general.architecture")):
+            inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(field.name, field.contents(), field.types[0], sub_type=inner)
+    for tensor in reader.tensors:
+        if tensor.name != name:
+            writer.add_tensor(tensor.name, np.array(tensor.data))
+    quantization = gguf.GGMLQuantizationType[kind]
+    writer.add_tensor(name, quantize(values, quantization), raw_dtype=quantization)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+ONES = np.ones(64, np.float32)
+PAIR_ONES = np.ones(8, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind", "match"),
+    [
+        ("blk.1.attn_norm.weight", ONES, "Q8_0", r"attn_norm.weight .* is Q8_0"),
+        ("output_norm.weight", ONES * np.inf, "F32", r"output_norm.weight .* is inf at 0"),
+        ("rope_freqs.weight", PAIR_ONES[:3], "F32", r"rope_freqs.weight .* shape \[3\].* \[8\]"),
+        ("rope_freqs.weight", PAIR_ONES[:1], "F32", r"rope_freqs.weight .* shape \[1\]"),
+        ("rope_freqs.weight", np.arange(8, dtype=np.float32), "F32", r"rope_freqs.* is 0\.0 at 0"),
+        ("rope_freqs.weight", PAIR_ONES * np.nan, "F16", r"rope_freqs.* is nan at 0"),
+        ("blk.0.attn_q.bias", ONES, "F32", r"holds the tensor blk\.0\.attn_q\.bias"),
+    ],
+)
+def test_a_vector_of_another_kind_is_refused_by_name(
+    tmp_path: Path, name: str, values: np.ndarray, kind: str, match: str
+) -> None:
+    """Block formats, numbers that are none, lengths that would be broadcast: exit code 2."""
+    with pytest.raises((ModelFileError, UnsupportedModel), match=match) as info:
+        open_model(with_tensor(tmp_path / "x.gguf", name, values, kind))
+    assert info.value.exit_code == 2
+
+
+def test_sound_rope_factors_and_half_vectors_are_used(tmp_path: Path) -> None:
+    """Factors of one change nothing, others do; a norm may be stored in half precision."""
+    plain = scores(write_gguf(tmp_path / "plain.gguf"))
+    ones = scores(with_tensor(tmp_path / "ones.gguf", "rope_freqs.weight", PAIR_ONES))
+    np.testing.assert_array_equal(ones, plain)
+    twos = scores(with_tensor(tmp_path / "twos.gguf", "rope_freqs.weight", PAIR_ONES * 2))
+    assert np.abs(twos - plain).max() > 0
+    open_model(with_tensor(tmp_path / "half.gguf", "output_norm.weight", ONES, "F16"))
+
+
+def test_a_folder_with_a_tensor_that_nobody_reads_is_refused(tmp_path: Path) -> None:
+    """A bias would be left out of every answer; stored frequencies and a tied head are not."""
+    folder = write_folder(tmp_path / "tiny")
+    tensors = load_file(folder / "model.safetensors")
+    harmless = {
+        "model.layers.0.self_attn.rotary_emb.inv_freq": PAIR_ONES,
+        "lm_head.weight": tensors["model.embed_tokens.weight"].copy(),
+    }
+    save_file({**tensors, **harmless}, folder / "model.safetensors")
+    open_model(folder)
+    bias = {"model.layers.0.self_attn.q_proj.bias": ONES}
+    save_file({**tensors, **bias}, folder / "model.safetensors")
+    with pytest.raises(UnsupportedModel, match=r"layers\.0\.self_attn\.q_proj\.bias"):
+        open_model(folder)

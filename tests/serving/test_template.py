@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
+from datetime import datetime
+from pathlib import Path
 
+import psutil
 import pytest
 
+from bedplate.serving import template as server
 from bedplate.serving import template_child as module
 from bedplate.serving.errors import RequestRefused, UnsupportedModel
 from bedplate.serving.template import ChatTemplate
@@ -110,3 +119,96 @@ def test_the_longest_output_is_still_an_output() -> None:
     longest = "x" * module.LONGEST_OUTPUT_CHARACTERS
     assert module.render(template, {"text": longest, "more": ""}) == {"text": longest}
     assert "error" in module.render(template, {"text": longest, "more": "x"})
+
+
+LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+
+
+def test_a_crash_is_not_called_slowness(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that is killed in the middle is named as that, with the signal."""
+    monkeypatch.setattr(server, "DEADLINE_S", 60.0)
+    template = make(LOOP)
+    child = template._child
+    assert child is not None
+    killer = threading.Timer(0.2, os.kill, (child._process.pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(RequestRefused, match=r"crashed its process \(SIGKILL\)"):
+        template.render(MESSAGES)
+
+
+def test_a_child_that_ended_unasked_is_replaced(make: Make) -> None:
+    """The kernel ends a child with the thread that started it; that costs no request."""
+    template = make("done")
+    child = template._child
+    assert child is not None
+    child._process.kill()
+    child._process.wait()
+    assert template.render(MESSAGES) == "done"
+
+
+def test_the_time_of_day_is_there(make: Make) -> None:
+    """`strftime_now` gives hours and minutes, not midnight."""
+    before = datetime.now()
+    text = make("{{ strftime_now('%Y-%m-%d %H:%M:%S.%f') }}").render(MESSAGES)
+    assert before <= datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f") <= datetime.now()
+
+
+@contextmanager
+def started(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with open pipes, ended by force at the latest."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, *command], stdin=pipe, stdout=pipe) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def tell(child: subprocess.Popen[bytes], *messages: object) -> None:
+    """Write lines of JSON."""
+    assert child.stdin is not None
+    child.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+    child.stdin.flush()
+
+
+def test_the_kernel_ends_a_child_that_computes_too_long() -> None:
+    """Also when nobody is there to look at the clock; every prompt has its own time."""
+    code = "from bedplate.serving import template_child as m; m.CPU_S = 1; m.main()"
+    with started("-c", code, str(os.getpid())) as child:
+        tell(child, {"source": LOOP, "variables": {}}, {})
+        assert child.wait(60) == -signal.SIGXCPU
+
+
+def test_a_child_ends_with_its_server() -> None:
+    """Killed, the server cannot end it; the kernel does, though its pipe stays open."""
+    middle = (
+        "import os, subprocess, sys, time; subprocess.Popen([sys.executable, '-m', "
+        "'bedplate.serving.template_child', str(os.getpid())]); time.sleep(600)"
+    )
+    with started("-c", middle) as parent:
+        tell(parent, {"source": "x", "variables": {}})
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"{}\n"
+        (child,) = psutil.Process(parent.pid).children()
+        parent.kill()
+        psutil.wait_procs([child], timeout=30)
+        alive = child.is_running() and child.status() != psutil.STATUS_ZOMBIE
+        if alive:
+            child.kill()
+        assert not alive
+
+
+def test_a_module_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
+    """A model's folder may hold a file named like a module of ours."""
+    for name in ("queue", "jinja2", "json", "bedplate"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    code = (
+        "import os, sys; from contextlib import closing; "
+        "from bedplate.serving.template import ChatTemplate; "
+        "os.chdir(sys.argv[1]); sys.path.insert(0, '')\n"
+        "with closing(ChatTemplate('done', {})) as t: print(t.render([]))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout == "done\n"
+    assert not (tmp_path / "ran").exists()

@@ -129,3 +129,16 @@ def test_a_tokenizer_file_begins_only_with_what_its_own_template_puts_in_front(
     encoder.save(str(tmp_path / "tokenizer.json"))
     assert from_file(tmp_path / "tokenizer.json", 2, asked).begin_id == wanted
     assert from_file(folder / "tokenizer.json", 2, asked).begin_id is None
+
+
+def test_truncation_and_padding_of_a_tokenizer_file_do_not_touch_prompts(tmp_path: Path) -> None:
+    """A long text is not cut, a short one not filled up."""
+    folder = write_folder(tmp_path / "tiny")
+    plain = SafetensorsModel(folder).tokenizer()
+    encoder = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    encoder.enable_truncation(4)
+    encoder.enable_padding(length=8, pad_id=1)
+    encoder.save(str(folder / "tokenizer.json"))
+    changed = SafetensorsModel(folder).tokenizer()
+    for text in ("a", "hello there, this is longer"):
+        assert changed.encode(text) == plain.encode(text)

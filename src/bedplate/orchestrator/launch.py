@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import httpx
 
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_USAGE
 from bedplate.core.paths import make_private, run_dir, unusable
+from bedplate.core.python import PYTHON
 from bedplate.orchestrator import record
 from bedplate.orchestrator.errors import StartFailed, StartLacks, StartRefused, StopFailed
 
@@ -55,7 +55,7 @@ class Launch:
         Raises `FolderUnusable` when its log cannot be made, `StartLacks` when the machine
         has no room for a process; nothing runs then.
         """
-        arguments = [sys.executable, "-m", "bedplate.cli", "supervise", self.model]
+        arguments = [*PYTHON, "-m", "bedplate.cli", "supervise", self.model]
         arguments += ["--data-dir", str(self.data), "--host", self.host, "--port", str(self.port)]
         arguments += ["--hang-after", str(self.hang_after_s)]
         if self.parent is not None:

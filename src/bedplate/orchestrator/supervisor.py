@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,8 +21,10 @@ from typing import Any
 from bedplate.core.errors import EXIT_DONE, BedplateError
 from bedplate.core.files import replace
 from bedplate.core.logging import get_logger
+from bedplate.core.modelname import model_name
 from bedplate.core.parent import adopt_orphans, collect_orphans
 from bedplate.core.paths import run_dir
+from bedplate.core.python import PYTHON
 from bedplate.orchestrator import record
 from bedplate.orchestrator.child import Child, Command, Patience
 from bedplate.orchestrator.errors import AlreadyRunning
@@ -51,7 +52,7 @@ class Plan:
     @property
     def served_name(self) -> str:
         """The model's name in the API."""
-        return served_name(self.model)
+        return model_name(self.model)
 
     @property
     def url(self) -> str:
@@ -66,16 +67,11 @@ class Plan:
         return _ANY_ADDRESS.get(self.host, self.host)
 
 
-def served_name(model: str) -> str:
-    """A model's name in the API: the file's or folder's, without what leads there."""
-    return Path(model).name.removesuffix(".gguf")
-
-
 def commands(plan: Plan) -> list[Command]:
     """The children: the engine first, since the gateway is of no use without it."""
     run = run_dir(plan.data)
     socket, key = run / record.ENGINE_SOCKET, run / record.INTERNAL_KEY_FILE
-    python = [sys.executable, "-m", "bedplate.cli"]
+    python = [*PYTHON, "-m", "bedplate.cli"]
     common = ["--data-dir", str(plan.data), "--parent", str(os.getpid())]
     engine = [*python, "serve", plan.model, "--served-model-name", plan.served_name]
     engine += ["--uds", str(socket), "--internal-key-file", str(key)]

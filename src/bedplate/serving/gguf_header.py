@@ -1,9 +1,11 @@
-"""A check of a GGUF header before its library reads it.
+"""The header of a GGUF file: its settings and its tensor table.
 
 Every count, length and range is compared with the file's real size, with
 unbounded integers, so that a hostile or truncated file is refused with one
-sentence before any of it is mapped or allocated. Layout: the GGUF specification,
-versions 2 and 3, little-endian.
+sentence before any of it is mapped or allocated. Values are kept for the keys that
+serving reads and skipped for all others, an array of numbers in one step, so that
+the work is bounded by the strings, and they by the bounds below. Layout: the GGUF
+specification, versions 2 and 3, little-endian.
 """
 
 from __future__ import annotations
@@ -16,10 +18,19 @@ from typing import NoReturn
 
 from bedplate.serving.errors import ModelFileError, UnsupportedModel
 
-_SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+# GGUF value type -> its letter for struct.
+_SCALARS = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
 _STRING, _ARRAY = 8, 9
 _MOST_KEYS, _MOST_TENSORS, _MOST_DIMENSIONS = 1 << 16, 1 << 16, 4
 _LONGEST_NAME = 1 << 16
+_LONGEST_TEXT = 1 << 24  # chat templates have up to 2^15 bytes
+# In arrays of one file, all together; the largest vocabularies have 2^18 tokens, and the
+# merges between them are twice as many. Skipping so many takes a second.
+_MOST_STRINGS = 1 << 22
+_KEPT = ("general.", "llama.", "tokenizer.")
+_KEPT_ARRAYS = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.token_type")
 
 # ggml type -> (name, elements in a block, bytes of a block); those that load.
 TENSOR_TYPES = {
@@ -33,6 +44,16 @@ TENSOR_TYPES = {
 
 
 @dataclass(frozen=True)
+class SkippedArray:
+    """Stands for an array that serving does not read, so that its key is not absent."""
+
+    count: int
+
+
+Value = str | int | float | bool | list[str] | list[int] | list[float] | SkippedArray
+
+
+@dataclass(frozen=True)
 class TensorEntry:
     """One row of the tensor table: where its bytes lie in the file."""
 
@@ -43,11 +64,20 @@ class TensorEntry:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Header:
+    """What a file says of itself; `values` holds the keys that serving may read."""
+
+    values: dict[str, Value]
+    tensors: dict[str, TensorEntry]
+
+
 class _Cursor:
     """Reads forward inside one mapped file; never past its end."""
 
     def __init__(self, path: Path, data: mmap.mmap | bytes) -> None:
         self.path, self.data, self.at, self.end = path, data, 0, len(data)
+        self._strings_left = _MOST_STRINGS
 
     def fail(self, what: str) -> NoReturn:
         raise ModelFileError(
@@ -77,6 +107,12 @@ class _Cursor:
         except UnicodeDecodeError:
             return self.fail(f"{what} is not UTF-8")
 
+    def expect_strings(self, count: int, what: str) -> None:
+        """Refuse more strings than any sound file holds, or than have room in this one."""
+        self._strings_left -= count
+        if self._strings_left < 0 or count * 8 > self.end - self.at:
+            self.fail(f"{what} counts {count} strings")
+
     def skip_strings(self, count: int, what: str) -> None:
         unpack = struct.Struct("<Q").unpack_from
         at, end, data = self.at, self.end, self.data
@@ -88,24 +124,44 @@ class _Cursor:
                 self.fail(f"{what} holds a string that reaches past the end of the file")
         self.at = at
 
+    def scalars(self, kind: int, count: int, what: str) -> tuple[int | float | bool, ...]:
+        form = f"<{count}{_SCALARS[kind]}"
+        start = self.take(count * struct.calcsize("<" + _SCALARS[kind]), what)
+        return struct.unpack_from(form, self.data, start)
 
-def _skip_value(cursor: _Cursor, kind: int, what: str, depth: int = 0) -> None:
-    if kind in _SCALAR_BYTES:
-        cursor.take(_SCALAR_BYTES[kind], what)
-    elif kind == _STRING:
+
+def _value(cursor: _Cursor, key: str, kind: int) -> Value | None:
+    """The value of `key`, skipped and None where serving does not read it."""
+    what = f"key {key}"
+    kept = key.startswith(_KEPT)
+    if kind in _SCALARS:
+        return cursor.scalars(kind, 1, what)[0]
+    if kind == _STRING:
+        if kept:
+            return cursor.text(what, _LONGEST_TEXT)
         cursor.skip_strings(1, what)
-    elif kind == _ARRAY and depth == 0:
-        inner, count = cursor.number("I", what), cursor.number("Q", what)
-        if inner in _SCALAR_BYTES:
-            cursor.take(count * _SCALAR_BYTES[inner], f"{what}, an array of {count}")
-        elif inner == _STRING:
-            if count * 8 > cursor.end - cursor.at:
-                cursor.fail(f"{what} counts {count} strings")
-            cursor.skip_strings(count, what)
-        else:
-            cursor.fail(f"{what} is an array of unknown type {inner}")
-    else:
+        return None
+    if kind != _ARRAY:
         cursor.fail(f"{what} has unknown type {kind}")
+    inner, count = cursor.number("I", what), cursor.number("Q", what)
+    return _array(cursor, key, inner, count)
+
+
+def _array(cursor: _Cursor, key: str, inner: int, count: int) -> Value:
+    what = f"key {key}, an array of {count}"
+    if inner == _STRING:
+        cursor.expect_strings(count, what)
+        if key in _KEPT_ARRAYS:
+            return [cursor.text(what, _LONGEST_NAME) for _ in range(count)]
+        cursor.skip_strings(count, what)
+    elif inner in _SCALARS:
+        size = struct.calcsize("<" + _SCALARS[inner])
+        if key in _KEPT_ARRAYS and count <= _MOST_STRINGS and count * size <= cursor.end:
+            return list(cursor.scalars(inner, count, what))
+        cursor.take(count * size, what)
+    else:
+        cursor.fail(f"{what} is of unknown type {inner}")
+    return SkippedArray(count)
 
 
 def _tensor_entry(cursor: _Cursor, index: int) -> tuple[str, int, tuple[int, ...], int]:
@@ -136,8 +192,8 @@ def _extent(cursor: _Cursor, name: str, kind: int, shape: tuple[int, ...]) -> in
     return count // elements * block_bytes
 
 
-def read_tensor_table(path: Path) -> dict[str, TensorEntry]:
-    """Check the header of `path` and return its tensor table.
+def read_header(path: Path) -> Header:
+    """Check the header of `path` and return what serving needs of it.
 
     Raises `ModelFileError` for anything that contradicts the file's length and
     `UnsupportedModel` for big-endian files, other versions and other types.
@@ -146,10 +202,10 @@ def read_tensor_table(path: Path) -> dict[str, TensorEntry]:
     if size < 24:
         raise ModelFileError(f"{path} is truncated: {size} bytes is less than a GGUF header")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return _table(_Cursor(path, data))
+        return _header(_Cursor(path, data))
 
 
-def _table(cursor: _Cursor) -> dict[str, TensorEntry]:
+def _header(cursor: _Cursor) -> Header:
     path = cursor.path
     if bytes(cursor.data[:4]) != b"GGUF":
         raise ModelFileError(f"{path} is not a GGUF file: it starts with {cursor.data[:4]!r}")
@@ -160,14 +216,20 @@ def _table(cursor: _Cursor) -> dict[str, TensorEntry]:
     tensors, keys = cursor.number("Q", "the tensor count"), cursor.number("Q", "the key count")
     if tensors > _MOST_TENSORS or keys > _MOST_KEYS:
         cursor.fail(f"it counts {tensors} tensors and {keys} keys")
-    alignment = 32
+    values: dict[str, Value] = {}
     for _ in range(keys):
         key = cursor.text("a key's name", _LONGEST_NAME)
-        kind = cursor.number("I", f"key {key}")
-        if key == "general.alignment" and kind == 4:
-            alignment = cursor.number("I", key)
-        else:
-            _skip_value(cursor, kind, f"key {key}")
+        value = _value(cursor, key, cursor.number("I", f"key {key}"))
+        if key in values:
+            cursor.fail(f"key {key} appears twice")
+        if value is not None and key.startswith(_KEPT):
+            values[key] = value
+    return Header(values, _table(cursor, tensors, values.get("general.alignment", 32)))
+
+
+def _table(cursor: _Cursor, tensors: int, alignment: Value) -> dict[str, TensorEntry]:
+    if not isinstance(alignment, int):
+        cursor.fail(f"general.alignment is {alignment}")
     if alignment < 1 or alignment > 1 << 20 or alignment & (alignment - 1):
         cursor.fail(f"general.alignment is {alignment}")
     rows = [_tensor_entry(cursor, i) for i in range(tensors)]

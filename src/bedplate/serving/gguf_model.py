@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gguf import GGUFReader
 
 from bedplate.hal.api import DType
 from bedplate.serving.errors import ModelFileError, UnsupportedModel
-from bedplate.serving.gguf_header import TensorEntry, read_tensor_table
+from bedplate.serving.gguf_header import read_header
 from bedplate.serving.modelfile import (
     ADJACENT,
     LlamaConfig,
     RawTensor,
+    check_known,
     check_tensors,
     expected_shapes,
 )
@@ -46,23 +46,6 @@ def _file_name(name: str) -> str:
     return f"blk.{layer}.{_LAYER_NAMES[role]}.weight"
 
 
-class _Reader(GGUFReader):
-    """The library's reader over a plain array of the mapped file.
-
-    It slices the file once for each of 100,000 strings, and a slice of numpy's
-    memmap costs three times that of an array over the same memory.
-    """
-
-    @property  # type: ignore[override]  # an array on purpose, see above
-    def data(self) -> np.ndarray[Any, Any]:
-        """The mapped file's bytes."""
-        return self._plain
-
-    @data.setter
-    def data(self, mapped: np.ndarray[Any, Any]) -> None:
-        self._plain = np.asarray(mapped)
-
-
 class GgufModel:
     """One GGUF file, checked and mapped. See `ModelFile` for the methods."""
 
@@ -73,11 +56,8 @@ class GgufModel:
         of an architecture other than Llama's.
         """
         self.path = path
-        self._table: dict[str, TensorEntry] = read_tensor_table(path)
-        try:
-            self._reader = _Reader(path, "r")
-        except (ValueError, KeyError, IndexError, OverflowError) as cause:
-            raise ModelFileError(f"{path} cannot be read as GGUF: {cause}") from cause
+        header = read_header(path)
+        self._table, self._values = header.tensors, header.values
         self._bytes = np.memmap(path, np.uint8, "r")
         architecture = self._text("general.architecture")
         if architecture != "llama":
@@ -93,8 +73,7 @@ class GgufModel:
         check_tensors(self)
 
     def _value(self, key: str) -> Any:
-        field = self._reader.fields.get(key)
-        return None if field is None else field.contents()
+        return self._values.get(key)
 
     def _text(self, key: str) -> str:
         value = self._value(key)
@@ -117,7 +96,7 @@ class GgufModel:
             raise ModelFileError(f"{self.path} gives heads as {heads}")
         embedding = self._table.get("token_embd.weight")
         return LlamaConfig(
-            name=str(self._value("general.basename") or self.path.stem),
+            name=self.path.stem,
             layers=int(n("llama.block_count")),
             hidden=hidden,
             heads=heads,
@@ -144,12 +123,7 @@ class GgufModel:
                 "which is not served"
             )
         known = {*_NAMES.values(), *map(_file_name, expected_shapes(self.config))}
-        for name in self._table:
-            if name not in known:
-                raise UnsupportedModel(
-                    f"{self.path} holds the tensor {name}, which is not served",
-                    remedy="use a model without biases, adapters or experts",
-                )
+        check_known(self.path, self._table, known)
 
     def has(self, name: str) -> bool:
         """Whether the file holds the tensor."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bedplate.core.metrics import Registry
+from bedplate.core.modelname import model_name
 from bedplate.hal.api import Device, open_device
 from bedplate.kernels.api import select
 from bedplate.serving.engine import EngineLoop, stall_after_ns
@@ -233,7 +234,9 @@ class Engine(EngineLoop):
         """Load the model and start. Raises what `find_model` and `open_model` do."""
         options = options or EngineOptions()
         self.model = model = open_model(find_model(spec))
-        self.name = name or (spec if spec in PACKAGED else model.config.name)
+        self.name = model_name(spec) if name is None else name
+        if not self.name:
+            raise LimitsError("the name to serve the model under is empty")
         if options.precision is None:
             quantized = model.weight_format() in _QUANTIZED_FORMATS
             self.precision = Precision.QUANTIZED if quantized else Precision.BFLOAT16

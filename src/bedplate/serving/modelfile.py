@@ -7,6 +7,7 @@ not read: a tensor costs nothing until it is uploaded.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedplate.hal.api import DType
-from bedplate.serving.errors import ModelFileError
+from bedplate.serving.errors import ModelFileError, UnsupportedModel
 from bedplate.serving.tokenizer import Tokenizer
 
 HALF_SPLIT, ADJACENT = 0, 1
@@ -156,12 +157,59 @@ def expected_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def as_float32(part: RawTensor) -> NDArray[np.float32]:
+    """The values of an unquantised tensor, float32 of its shape."""
+    if part.dtype is DType.F32:
+        return part.data.view(np.float32).reshape(part.shape)
+    if part.dtype is DType.F16:
+        return part.data.view(np.float16).astype(np.float32).reshape(part.shape)
+    if part.dtype is DType.BF16:
+        wide = part.data.view(np.uint16).astype(np.uint32) << 16
+        return wide.view(np.float32).reshape(part.shape)
+    raise UnsupportedModel(f"tensor {part.name} is {part.dtype.name}, a block format")
+
+
+def check_known(path: Path, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise `UnsupportedModel` for a tensor that would be left out of the computation."""
+    for name in names:
+        if name not in known:
+            raise UnsupportedModel(
+                f"{path} holds the tensor {name}, which is not served",
+                remedy="use a model without biases, adapters or experts",
+            )
+
+
 def check_tensors(model: ModelFile) -> None:
-    """Every tensor is there with the shape the configuration implies, or `ModelFileError`."""
-    for name, shape in expected_shapes(model.config).items():
+    """Every tensor is there with the shape the configuration implies, vectors of numbers.
+
+    Raises `ModelFileError`, and `UnsupportedModel` for a vector in a block format.
+    """
+    shapes = expected_shapes(model.config)
+    if model.has("rope_factors"):
+        shapes["rope_factors"] = (model.config.head_dim // 2,)
+    for name, shape in shapes.items():
         found = model.tensor(name)
         if found.shape != shape:
             raise ModelFileError(
                 f"tensor {found.name} in {model.path} has shape {list(found.shape)}, "
                 f"the model needs {list(shape)}"
             )
+        if len(shape) == 1:
+            _check_vector(model.path, found, positive=name == "rope_factors")
+
+
+def _check_vector(path: Path, found: RawTensor, *, positive: bool) -> None:
+    if found.dtype.is_block:
+        raise UnsupportedModel(
+            f"tensor {found.name} in {path} is {found.dtype.name}; a vector is served as "
+            "F32, F16 or BF16",
+            remedy="convert the model anew",
+        )
+    values = as_float32(found)
+    wrong = ~np.isfinite(values) | ((values <= 0) if positive else False)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ModelFileError(
+            f"tensor {found.name} in {path} is {values[at]} at {at}",
+            remedy="fetch the model again, or convert it anew",
+        )

@@ -11,7 +11,14 @@ import numpy as np
 
 from bedplate.hal.api import DType
 from bedplate.serving.errors import ModelFileError, UnsupportedModel
-from bedplate.serving.modelfile import HALF_SPLIT, LlamaConfig, RawTensor, check_tensors
+from bedplate.serving.modelfile import (
+    HALF_SPLIT,
+    LlamaConfig,
+    RawTensor,
+    check_known,
+    check_tensors,
+    expected_shapes,
+)
 from bedplate.serving.tokenizer import Tokenizer, from_file
 
 _DTYPES = {"F32": ("F32", 4), "F16": ("F16", 2), "BF16": ("BF16", 2)}
@@ -127,8 +134,14 @@ class SafetensorsModel:
                 if name in self._tensors:
                     raise ModelFileError(f"tensor {name} is in two files of {path}")
                 self._tensors[name] = (mapped, dtype, shape, first, last)
+        names = (name for name in self._tensors if not name.endswith("rotary_emb.inv_freq"))
+        check_known(path, names, self._known_tensors())
         self.chat_template = self._template()
         check_tensors(self)
+
+    def _known_tensors(self) -> set[str]:
+        """Those that are used; a tied head may be stored a second time."""
+        return {*_NAMES.values(), *map(self._file_name, expected_shapes(self.config))}
 
     def _config(self) -> LlamaConfig:
         c, path = self._settings, self.path / "config.json"

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bedplate.core.python import PYTHON
 from bedplate.serving.errors import RequestRefused, UnsupportedModel
 
 DEADLINE_S = 2.0
@@ -27,7 +29,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class _Died(Exception):
-    """The child ended or took too long."""
+    """The child ended or took too long; the text is a clause that says which."""
 
 
 class _Child:
@@ -35,12 +37,12 @@ class _Child:
 
     def __init__(self, start: Mapping[str, Any]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bedplate.serving.template_child"],
+            [*PYTHON, "-m", "bedplate.serving.template_child", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)},  # and no key
+            env={"PATH": os.defpath, "PYTHONPATH": _places()},  # and no key
         )
         self._rest = b""
         try:
@@ -57,20 +59,31 @@ class _Child:
         try:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
         except OSError as cause:
-            raise _Died from cause
+            raise _Died(self._ending()) from cause
         with selectors.DefaultSelector() as ready:
             ready.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._rest:
                 left = until - time.monotonic()
                 if left <= 0 or not ready.select(left):
-                    raise _Died
+                    raise _Died(f"did not finish within {deadline_s:g} s")
                 chunk = self._process.stdout.read(_CHUNK_BYTES)
                 if not chunk:
-                    raise _Died
+                    raise _Died(self._ending())
                 self._rest += chunk
         line, _, self._rest = self._rest.partition(b"\n")
         answer: dict[str, str] = json.loads(line)
         return answer
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ended while nobody asked, as when the thread that started it did."""
+        return self._process.poll() is not None
+
+    def _ending(self) -> str:
+        self._process.kill()  # it closed its pipes, so it ends or has ended
+        code = self._process.wait()
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return f"crashed its process ({how})"
 
     def close(self) -> None:
         """End the child and wait for it."""
@@ -80,6 +93,11 @@ class _Child:
                 with contextlib.suppress(OSError):
                     pipe.close()
         self._process.wait()
+
+
+def _places() -> str:
+    """Where this process finds modules, without what depends on a working directory."""
+    return os.pathsep.join(place for place in sys.path if os.path.isabs(place))
 
 
 class ChatTemplate:
@@ -94,11 +112,15 @@ class ChatTemplate:
             self._running()
 
     def _running(self) -> _Child:
+        if self._child is not None and self._child.ended:
+            self._end()
         if self._child is None:
             try:
                 child = _Child(self._start)
             except _Died as cause:
-                raise UnsupportedModel("the model's chat template does not compile") from cause
+                raise UnsupportedModel(
+                    f"the model's chat template does not compile: it {cause}"
+                ) from cause
             if "error" in child.first_answer:
                 child.close()
                 raise UnsupportedModel(
@@ -119,9 +141,9 @@ class ChatTemplate:
         with self._lock:
             try:
                 answer = self._running().ask(values, DEADLINE_S)
-            except _Died:
+            except _Died as cause:
                 self._end()
-                answer = {"error": f"did not finish within {DEADLINE_S:g} s"}
+                answer = {"error": str(cause)}
         if "error" in answer:
             raise RequestRefused(
                 f"the model's chat template {answer['error']}",

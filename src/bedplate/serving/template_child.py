@@ -1,8 +1,9 @@
 """The child process that runs one chat template; started by `template`.
 
 Speaks JSON lines on its standard streams: first the template, then one line for
-each prompt to render. Its environment holds no key, its memory is limited by the
-kernel, and its parent ends it when it takes too long. It runs as the same user,
+each prompt to render. Its environment holds no key, its memory and its time are
+limited by the kernel, its parent ends it when it takes too long, and it ends with
+its parent, whose process id is its argument. It runs as the same user,
 so it is a second fence behind the sandbox, not a jail. Imports little, so that it
 starts in a tenth of a second.
 """
@@ -10,10 +11,12 @@ starts in a tenth of a second.
 from __future__ import annotations
 
 import json
+import math
 import resource
+import signal
 import sys
 from collections.abc import Mapping
-from datetime import date
+from datetime import datetime
 from typing import Any, NoReturn
 
 from jinja2 import Template, TemplateError
@@ -21,7 +24,11 @@ from jinja2.exceptions import SecurityError
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from bedplate.core.parent import end_with_parent
+
 MEMORY_BYTES = 512 << 20
+# Of one prompt. The parent ends a child that takes too long; this holds when it cannot.
+CPU_S = 5
 LONGEST_OUTPUT_CHARACTERS = 4_000_000
 LONGEST_REASON_CHARACTERS = 300
 
@@ -38,6 +45,10 @@ def _to_json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
+def _now(form: str) -> str:
+    return datetime.now().strftime(form)
+
+
 def compile_template(source: str) -> Template:
     """The template in its sandbox, with the functions that model files expect."""
     environment = ImmutableSandboxedEnvironment(
@@ -45,7 +56,7 @@ def compile_template(source: str) -> Template:
     )
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _raise
-    environment.globals["strftime_now"] = lambda form: date.today().strftime(form)
+    environment.globals["strftime_now"] = _now
     return environment.from_string(source)
 
 
@@ -73,6 +84,8 @@ def main() -> None:
     """Serve the parent until it closes the pipe."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    end_with_parent(int(sys.argv[1]), signal.SIGKILL)
+    _limit_time()
     start = json.loads(sys.stdin.readline())
     try:
         template = compile_template(start["source"])
@@ -81,7 +94,15 @@ def main() -> None:
         return
     _answer({})
     for line in sys.stdin:
+        _limit_time()
         _answer(render(template, {**start["variables"], **json.loads(line)}))
+
+
+def _limit_time() -> None:
+    """Let the kernel end this process when it computes `CPU_S` seconds from now on."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = math.ceil(used.ru_utime + used.ru_stime) + CPU_S
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
 
 
 def _answer(message: Mapping[str, str]) -> None:

@@ -177,6 +177,9 @@ def from_file(path: Path, ends: Any, begin: Any) -> Tokenizer:
         encoder = tokenizers.Tokenizer.from_file(str(path))
     except Exception as cause:  # the library raises plain Exception
         raise ModelFileError(f"{path} is not a tokenizer: {cause}") from cause
+    # Left over from training; a prompt is taken whole, and nothing is put behind it.
+    encoder.no_truncation()
+    encoder.no_padding()
     if "ByteLevel" not in repr(encoder.decoder):
         raise UnsupportedModel(f"{path} is not a byte-level tokenizer, which alone is served")
     size = encoder.get_vocab_size(with_added_tokens=True)

@@ -12,11 +12,11 @@ import json
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from bedplate.core.python import PYTHON
 from bedplate.hal.errors import HalError
 from bedplate.hal.suite.registry import Case, Tier, all_cases
 
@@ -40,7 +40,7 @@ class CaseResult:
 def worker_command(spec: str) -> list[str]:
     """The command line that runs cases of a device named by stdin."""
     entry = "from bedplate.cli.main import entry; entry()"
-    return [sys.executable, "-c", entry, "hal", "conform", spec, "--worker"]
+    return [*PYTHON, "-c", entry, "hal", "conform", spec, "--worker"]
 
 
 class Worker:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bedplate.hal.api import Batch, DType, Tensor
 from bedplate.kernels.api import OpSet, Packed
-from bedplate.serving.modelfile import RawTensor
+from bedplate.serving.modelfile import RawTensor, as_float32
 from bedplate.serving.models.base import Precision
 
 _QUANTIZED = (DType.Q4_0, DType.Q4_1, DType.Q8_0)
@@ -82,15 +81,3 @@ def _pack(ops: OpSet, part: RawTensor, precision: Precision) -> Packed:
     if part.dtype is DType.BF16 and compute is DType.BF16:
         return ops.pack("matmul", part.data.view(np.uint16), compute, (rows, columns))
     return ops.pack("matmul", as_float32(part), compute, (rows, columns))
-
-
-def as_float32(part: RawTensor) -> NDArray[np.float32]:
-    """The values of an unquantised tensor, float32 of its shape."""
-    if part.dtype is DType.F32:
-        return part.data.view(np.float32).reshape(part.shape)
-    if part.dtype is DType.F16:
-        return part.data.view(np.float16).astype(np.float32).reshape(part.shape)
-    if part.dtype is DType.BF16:
-        wide = part.data.view(np.uint16).astype(np.uint32) << 16
-        return wide.view(np.float32).reshape(part.shape)
-    raise TypeError(f"{part.name} is {part.dtype.name}, a block format")

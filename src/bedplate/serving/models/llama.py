@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from bedplate.hal.api import Batch, Device, DType, Tensor
 from bedplate.kernels.api import OpSet, kv_cache_shape
-from bedplate.serving.modelfile import LlamaConfig, ModelFile, RawTensor
+from bedplate.serving.modelfile import LlamaConfig, ModelFile, RawTensor, as_float32
 from bedplate.serving.models.base import Precision, StepTensors
-from bedplate.serving.models.linear import Linear, as_float32
+from bedplate.serving.models.linear import Linear
 
 
 def inverse_frequencies(config: LlamaConfig) -> NDArray[np.float32]:
