@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
-from bedplate.core.errors import EnvironmentLacks, UsageError
+from bedplate.core.errors import EXIT_ENVIRONMENT, EnvironmentLacks, UsageError
 from bedplate.serving.process import Address
 
 
@@ -62,3 +65,139 @@ def test_a_unix_socket_in_no_folder_is_the_environments_fault(tmp_path: Path) ->
     """Exit code 3, the path in the sentence."""
     with pytest.raises(EnvironmentLacks, match=f"cannot listen on {tmp_path}/none/s"):
         Address(path=tmp_path / "none" / "s").bind()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_a_unix_socket_never_replaces_what_is_not_one(tmp_path: Path, kind: str) -> None:
+    """A mistyped path costs a sentence with exit code 3, not a file."""
+    path, model = tmp_path / "s", tmp_path / "model.gguf"
+    model.write_text("precious")
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "link":
+        path.symlink_to(model)
+    else:
+        path.write_text("precious")
+    with pytest.raises(EnvironmentLacks, match=f"cannot listen on {path}: .*not a socket") as info:
+        Address(path=path).bind()
+    assert info.value.exit_code == EXIT_ENVIRONMENT
+    assert model.read_text() == "precious"
+    assert path.is_dir() or path.read_text() == "precious"
+
+
+def test_a_unix_socket_never_replaces_one_that_is_listened_on(tmp_path: Path) -> None:
+    """Also when its queue is full; the other process goes on."""
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen(0)
+        with socket.socket(socket.AF_UNIX) as first:
+            first.connect(str(path))
+            with pytest.raises(EnvironmentLacks, match="another process does"):
+                Address(path=path).bind()
+        assert path.is_socket()
+
+
+def test_a_unix_socket_goes_with_its_listener(tmp_path: Path) -> None:
+    """A server that does not come to serve leaves nothing behind."""
+    address = Address(path=tmp_path / "s")
+    address.close(address.bind())
+    assert list(tmp_path.iterdir()) == []
+
+
+STREAMING = """
+import asyncio, sys
+from pathlib import Path
+from starlette.applications import Starlette
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+from bedplate.serving.process import Address, answer_until_stopped
+
+async def words():
+    yield b"first "
+    while not Path(sys.argv[2]).exists():
+        await asyncio.sleep(0.01)
+    yield b"last"
+
+async def stream(request):
+    return StreamingResponse(words())
+
+address = Address(path=Path(sys.argv[1]))
+application = Starlette(routes=[Route("/stream", stream)])
+sys.exit(answer_until_stopped(application, address.bind(), on_ready=lambda: print(1, flush=True)))
+"""
+
+
+@contextlib.contextmanager
+def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A Python process that has said it is ready; ended by force at the latest."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline()
+            yield child
+        finally:
+            child.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_streams_end_and_is_a_success(tmp_path: Path, number: int) -> None:
+    """Exit code 0, the open stream whole, the socket's name gone."""
+    path, end = tmp_path / "s", tmp_path / "end"
+    transport = httpx.HTTPTransport(uds=str(path))
+    with (
+        process(STREAMING, path, end) as child,
+        httpx.Client(transport=transport, timeout=30) as client,
+        client.stream("GET", "http://localhost/stream") as answer,
+    ):
+        pieces = answer.iter_text()
+        assert next(pieces) == "first "
+        child.send_signal(number)
+        until_refused(path)
+        end.touch()
+        assert "".join(pieces) == "last"
+        assert child.wait(30) == 0
+    assert not path.exists()
+
+
+def until_refused(path: Path) -> None:
+    """Wait until nobody accepts; the drain time ends it otherwise."""
+    with contextlib.suppress(ConnectionRefusedError):
+        while True:
+            with socket.socket(socket.AF_UNIX) as one:
+                one.connect(str(path))
+
+
+LOSING = """
+import sys
+from pathlib import Path
+from bedplate.core import keys
+from bedplate.hal.api import DeviceError
+from bedplate.serving.api import Access, Address, Engine, EngineOptions, serve
+
+engine = Engine(sys.argv[1], EngineOptions(max_model_tokens=64, max_running=4), name="tiny")
+
+def lose(plan):
+    raise DeviceError("the device is gone")
+
+engine._runner.run = lose
+access = Access(keys.KeyRing({}), "internal")
+listener = Address(path=Path(sys.argv[2])).bind()
+sys.exit(serve(listener, engine, access, lambda: print(1, flush=True)))
+"""
+
+
+def test_a_lost_device_is_the_environments_fault(tiny_path: Path, tmp_path: Path) -> None:
+    """The open request gets its error, then the process exits 3 by itself."""
+    path = tmp_path / "s"
+    transport = httpx.HTTPTransport(uds=str(path))
+    with (
+        process(LOSING, tiny_path, path) as child,
+        httpx.Client(transport=transport, timeout=30) as client,
+    ):
+        body = {"model": "tiny", "prompt": "hello"}
+        headers = {"Authorization": "Bearer internal"}
+        answer = client.post("http://localhost/v1/completions", json=body, headers=headers)
+        assert answer.status_code == 503
+        assert child.wait(30) == EXIT_ENVIRONMENT

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     address = Address(config.host, config.port, Path(arguments.uds) if arguments.uds else None)
     listener = address.bind()
     with contextlib.ExitStack() as undo:
-        undo.callback(listener.close)
+        undo.callback(address.close, listener)
         if arguments.internal_key_file is None:
             keyfile.check(data)  # before the model is loaded, which takes time
         engine = Engine(arguments.model, config.options(), name=arguments.served_model_name)

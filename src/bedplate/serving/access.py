@@ -115,11 +115,14 @@ class Access:
             Route(path, self.guard(path, endpoint), methods=[method])
             for method, path, endpoint in table
         ]
-        return Starlette(
+        application = Starlette(
             routes=routes,
             lifespan=lifespan,
             exception_handlers={HTTPException: self.http_error},
         )
+        # A redirect would be answered before the key check, to a host of the client's choice.
+        application.router.redirect_slashes = False
+        return application
 
     async def http_error(self, request: HttpRequest, error: Exception) -> Response:
         """For unknown routes and methods: 401 without a key, so that nothing can be probed."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -37,10 +38,15 @@ def json_response(body: Any, status: int = 200, headers: dict[str, str] | None =
     return Response(msgspec.json.encode(body), status, headers, "application/json")
 
 
+def response_headers(status: int) -> dict[str, str]:
+    """What an error of `status` says beside its body."""
+    return _HEADERS.get(status, {})
+
+
 def error_response(error: BedplateError, status: int, param: str | None = None) -> Response:
     """OpenAI's error object for `error`; the remedy is part of the sentence."""
     body = error_body(str(error), status, error.condition, param)
-    return json_response(body, status, _HEADERS.get(status))
+    return json_response(body, status, response_headers(status))
 
 
 class EventStream(StreamingResponse):
@@ -87,6 +93,13 @@ async def _disconnected(http: HttpRequest) -> None:
 
 async def read_body(request: HttpRequest) -> bytes:
     """The body, refused beyond `LONGEST_BODY_BYTES` before it is read to its end."""
+    try:
+        return await _read_body(request)
+    except ClientDisconnect as cause:  # nobody reads the answer, and no fault of ours
+        raise RequestRefused("the client closed the connection", status=499) from cause
+
+
+async def _read_body(request: HttpRequest) -> bytes:
     chunks, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)

@@ -4,6 +4,7 @@ The address is bound before the model is loaded, so a port in use costs no wait.
 On SIGTERM or Ctrl-C nothing new is accepted, live streams may end within the
 drain time, and the exit code is 0. When the engine loses its device the process
 answers what is open with errors and exits 3, for a supervisor to start anew.
+How many connections there may be follows from how many files the process may open.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import asyncio
 import contextlib
 import errno
 import os
+import resource
 import socket
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +26,20 @@ from starlette.applications import Starlette
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EnvironmentLacks, UsageError
 from bedplate.core.health import HealthState
 from bedplate.serving.access import Access
+from bedplate.serving.connection import limited
 from bedplate.serving.load import Engine
 from bedplate.serving.server import Application
 
 DRAIN_S = 20
 _WATCH_S = 0.1
 _BACKLOG = 2048  # uvicorn's own
+# Connections that are accepted before the first of them is looked at: they hold files
+# beyond the bound, so few. A measure of bursts, not of speed: each turn of the loop takes as many.
+_ACCEPTED_AT_ONCE = 16
+# Of the files a process may open: the gateway needs two for each request, and both keep some.
+_FILES_PER_CONNECTION = 2.5
+_MOST_CONNECTIONS = 4096  # a header of 64 KiB each is 256 MiB
+_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -82,8 +93,7 @@ class Address:
     def _bind_path(path: Path) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+            _remove_stale(path)
             before = os.umask(0o177)
             try:
                 listener.bind(str(path))
@@ -92,9 +102,16 @@ class Address:
         except OSError as cause:
             listener.close()
             raise EnvironmentLacks(
-                f"cannot listen on {path}: {cause.strerror}", code="serving.address"
+                f"cannot listen on {path}: {cause.strerror or cause}", code="serving.address"
             ) from cause
+        except EnvironmentLacks:
+            listener.close()
+            raise
         return listener
+
+    def close(self, listener: socket.socket) -> None:
+        """Close what `bind` gave, and remove a Unix socket's name."""
+        _close(listener, _bound_path(listener))
 
     def url(self, listener: socket.socket) -> str:
         """How to call it; a port of 0 has become a real one."""
@@ -102,6 +119,52 @@ class Address:
             return f"unix:{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{listener.getsockname()[1]}"
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket that a killed process left at `path`; nothing else is ever removed.
+
+    Raises `EnvironmentLacks` when something else lies there, or somebody listens.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise EnvironmentLacks(
+            f"cannot listen on {path}: something that is not a socket lies there",
+            code="serving.address",
+            remedy="give another path, or move it away",
+        )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PATIENCE_S)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            path.unlink(missing_ok=True)
+            return
+        except BlockingIOError:
+            pass  # somebody listens who has much to do
+    raise EnvironmentLacks(
+        f"cannot listen on {path}: another process does",
+        code="serving.address_in_use",
+        remedy="stop it or give another path",
+    )
+
+
+def _bound_path(listener: socket.socket) -> Path | None:
+    """The path of a Unix socket that is bound to one."""
+    if listener.family != socket.AF_UNIX or listener.fileno() < 0:
+        return None
+    name = listener.getsockname()
+    return Path(name) if isinstance(name, str) and name else None
+
+
+def _close(listener: socket.socket, path: Path | None) -> None:
+    listener.close()
+    if path is not None:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def serve(
@@ -136,21 +199,27 @@ def answer_until_stopped(
     Streams that are open may end within `DRAIN_S`. Closes the listener; returns
     the exit code 0.
     """
+    path = _bound_path(listener)
     config = uvicorn.Config(
         application,
+        http=limited(connections_that_fit(raise_file_limit())),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=DRAIN_S,
         h11_max_incomplete_event_size=64 << 10,
+        backlog=_ACCEPTED_AT_ONCE,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
 
     async def watch() -> None:
         while not server.started and not server.should_exit:
             await asyncio.sleep(_WATCH_S / 10)
-        if on_ready is not None and server.started:
-            on_ready()
+        if server.started and not server.should_exit:
+            listener.listen(_BACKLOG)  # the kernel may hold more than one turn accepts
+            if on_ready is not None:
+                on_ready()
         while not server.should_exit:
             await asyncio.sleep(_WATCH_S)
             server.should_exit = server.should_exit or failed()
@@ -164,5 +233,30 @@ def answer_until_stopped(
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(run())
-    listener.close()
+    _close(listener, path)
     return EXIT_DONE
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, without its habit of dying of the signal that it has obeyed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Take SIGTERM and SIGINT as requests to stop; they are not raised again."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as it may; that number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # an unlimited one beyond the kernel's own
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return _MOST_CONNECTIONS * 16 if soft == resource.RLIM_INFINITY else soft
+
+
+def connections_that_fit(files: int) -> int:
+    """How many connections may be open at once in a process of `files` files."""
+    return max(8, min(_MOST_CONNECTIONS, int(files / _FILES_PER_CONNECTION)))

@@ -105,8 +105,11 @@ def test_every_route_needs_a_key_but_the_reviewed_ones(alone: Alone) -> None:
                 if answer.status_code != 401:
                     open_routes.add((method, path))
     assert open_routes == {(m, p) for m in ("GET", "HEAD") for p in ("/health", "/ready")}
-    for path in ("/invocations", "/pooling", "/score", "/pause", "/docs", "/openapi.json", "/"):
-        assert httpx.post(alone.url + path).status_code == 401
+    others = ("/invocations", "/pooling", "/score", "/pause", "/docs", "/openapi.json", "/")
+    slashed = [path + "/" for path in ("/health", "/ready", "/metrics", "/v1/completions")]
+    for path in (*others, *slashed, "//health"):
+        for ask in (httpx.post, httpx.get):
+            assert ask(alone.url + path, headers={"Host": "evil.example"}).status_code == 401
         answer = alone.ask("POST", path)
         assert (answer.status_code, len(answer.headers["x-request-id"])) == (404, 32)
     assert alone.ask("POST", "/v1/models").status_code == 405

@@ -1,0 +1,218 @@
+"""Clients that take their time, and many of them: the others are answered all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from tests.serving.test_process import process
+
+from bedplate.core import keys
+from bedplate.serving import connection
+from bedplate.serving.access import Access
+from bedplate.serving.http import read_body
+from bedplate.serving.process import Address, connections_that_fit
+
+SLOW = b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: "
+KEY = keys.make()
+Port = int
+
+CROWDED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 512))
+from starlette.responses import PlainTextResponse
+from bedplate.core import keys
+from bedplate.serving.access import Access
+from bedplate.serving.process import Address, answer_until_stopped
+
+async def health(request):
+    return PlainTextResponse("well")
+
+application = Access(keys.KeyRing({})).application([("GET", "/health", health)])
+address = Address(port=0)
+listener = address.bind()
+ready = lambda: print(listener.getsockname()[1], flush=True)
+print("starting", flush=True)
+sys.exit(answer_until_stopped(application, listener, on_ready=ready))
+"""
+
+
+def test_a_thousand_unfinished_headers_leave_health_answering() -> None:
+    """More than twice as many as the process may open files; all come from one address."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with contextlib.ExitStack() as undo:
+        undo.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        child = undo.enter_context(process(CROWDED))
+        assert child.stdout is not None
+        port = int(child.stdout.readline())
+        for _ in range(1100):
+            one = undo.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            with contextlib.suppress(OSError):  # closed already, to make room
+                one.sendall(SLOW)
+        for _ in range(3):
+            assert httpx.get(f"http://127.0.0.1:{port}/health", timeout=10).text == "well"
+
+
+@contextlib.contextmanager
+def served(most: int) -> Iterator[Port]:
+    """A server in this process with room for `most` connections."""
+    released = threading.Event()
+
+    async def health(request: Request) -> Response:
+        return PlainTextResponse("well")
+
+    async def echo(request: Request) -> Response:
+        return Response(await read_body(request))
+
+    async def wait(request: Request) -> Response:
+        while not released.is_set():
+            await asyncio.sleep(0.01)
+        return PlainTextResponse("done")
+
+    table = [("GET", "/health", health), ("POST", "/echo", echo), ("GET", "/wait", wait)]
+    access = Access(keys.KeyRing({"one": keys.hash_key(KEY)}))
+    application = access.application(table)
+    config = uvicorn.Config(application, http=connection.limited(most), log_config=None)
+    server = uvicorn.Server(config)
+    with contextlib.closing(Address(port=0).bind()) as listener:
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield listener.getsockname()[1]
+        finally:
+            released.set()
+            server.should_exit = True
+            thread.join()
+
+
+def opened(undo: contextlib.ExitStack, port: Port, sent: bytes) -> socket.socket:
+    """A connection on which `sent` was sent."""
+    one = undo.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+    one.sendall(sent)
+    return one
+
+
+def everything(one: socket.socket) -> bytes:
+    """What comes until the other side closes."""
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := one.recv(1 << 16):
+            found += piece
+    return found
+
+
+def request(path: str, body_bytes: int = 0, key: str = KEY, method: str = "GET") -> bytes:
+    """A request's header."""
+    lines = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+    return f"{lines}Content-Length: {body_bytes}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [(b"", "HEADER_S"), (SLOW, "HEADER_S"), (request("/echo", 9, method="POST"), "BODY_S")],
+)
+def test_a_request_that_does_not_come_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes, name: str
+) -> None:
+    """Nothing, half a header, half a body: 408 with an id, then the end, though bytes trickle."""
+    monkeypatch.setattr(connection, name, 0.3)
+    with contextlib.ExitStack() as undo:
+        one = opened(undo, undo.enter_context(served(9)), sent)
+        answer = b""
+        while not answer:
+            if sent:
+                one.sendall(b"a")
+            one.settimeout(0.05)
+            with contextlib.suppress(TimeoutError):
+                answer = one.recv(1 << 16)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"X-Request-Id: " in answer
+        assert b'"code":"request_timeout"' in answer
+
+
+def test_a_body_that_nobody_wants_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """401 at once; a client that goes on sending is cut, and its answer stays the only one."""
+    monkeypatch.setattr(connection, "BODY_S", 0.3)
+    with contextlib.ExitStack() as undo:
+        port = undo.enter_context(served(9))
+        one = opened(undo, port, request("/echo", 1 << 20, key="wrong", method="POST"))
+        answer = one.recv(1 << 16)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                one.sendall(b"a")
+                time.sleep(0.01)
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert answer.count(b"HTTP/1.1") == 1
+
+
+def test_an_answer_has_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that is whole may take as long as it takes."""
+    monkeypatch.setattr(connection, "HEADER_S", 0.1)
+    monkeypatch.setattr(connection, "BODY_S", 0.1)
+    with contextlib.ExitStack() as undo:
+        port = undo.enter_context(served(9))
+        one = opened(undo, port, request("/wait"))
+        one.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            one.recv(1)
+
+
+def test_the_longest_waiting_makes_room(tmp_path: Path) -> None:
+    """The first of too many unfinished requests goes with 503; the one in work stays."""
+    with contextlib.ExitStack() as undo:
+        port = undo.enter_context(served(3))
+        working = opened(undo, port, request("/wait"))
+        first, second = opened(undo, port, SLOW), opened(undo, port, SLOW)
+        time.sleep(0.2)  # what was sent has come
+        assert httpx.get(f"http://127.0.0.1:{port}/health").text == "well"
+        assert everything(first).startswith(b"HTTP/1.1 503 ")
+        second.sendall(b"\r\n\r\n")
+        assert second.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+        working.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            working.recv(1)
+
+
+def test_when_all_are_answered_a_new_one_may_ask_for_health_alone() -> None:
+    """Others get 503 and when to try again; beyond the reserve nothing is read."""
+    with contextlib.ExitStack() as undo:
+        port = undo.enter_context(served(2))
+        for _ in range(2):
+            opened(undo, port, request("/wait"))
+        time.sleep(0.2)  # what was sent has come
+        url = f"http://127.0.0.1:{port}"
+        assert httpx.get(url + "/health").text == "well"
+        refused = httpx.get(url + "/wait", headers={"Authorization": f"Bearer {KEY}"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert refused.json()["error"]["code"] == "too_many_connections"
+        assert len(refused.headers["x-request-id"]) == 32
+
+
+def test_what_is_not_http_is_refused_in_the_form_of_other_errors() -> None:
+    """An error object with an id."""
+    with contextlib.ExitStack() as undo:
+        one = opened(undo, undo.enter_context(served(9)), b"hello\r\n\r\n")
+        answer = everything(one)
+        assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert b"X-Request-Id: " in answer
+        assert b'"code":"bad_request"' in answer
+
+
+@pytest.mark.parametrize(("files", "most"), [(16, 8), (512, 204), (1 << 20, 4096)])
+def test_the_bound_follows_the_files(files: int, most: int) -> None:
+    """Room for two files a request and those of the process itself."""
+    assert connections_that_fit(files) == most
