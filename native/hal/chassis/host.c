@@ -20,3 +20,8 @@ void bp_host_log(uint32_t level, const char *line) {
     if (host.log)
         host.log(host.user, level, &text);
 }
+
+const void *bp_host_service(const char *name) {
+    bp_text text = {name, strlen(name)};
+    return host.service ? host.service(host.user, &text) : NULL;
+}

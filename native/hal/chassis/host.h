@@ -1,4 +1,5 @@
-/* The host as the query gave it: where a backend's log lines go. Needs nothing of the backend. */
+/* The host as the query gave it: where a backend's log lines go, and what it
+ * offers. Needs nothing of the backend. */
 #ifndef BEDPLATE_HAL_CHASSIS_HOST_H
 #define BEDPLATE_HAL_CHASSIS_HOST_H
 
@@ -9,5 +10,8 @@ int32_t bp_host_accept(const bp_host *given, uint32_t wanted_major, const bp_api
 
 /* Tells the host one line; before the query it is dropped. */
 void bp_host_log(uint32_t level, const char *line);
+
+/* A table of the host by name, or null; null before the query too. */
+const void *bp_host_service(const char *name);
 
 #endif

@@ -349,6 +349,99 @@ pub struct BpDeviceProperties {
     pub reserved: [u64; 4],
 }
 
+/// What to load. Path and data are read during the call only.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpModuleSource {
+    pub head: BpHead,
+    /// BP_MODULE_*
+    pub kind: u32,
+    pub pad: u32,
+    /// for native: absolute path
+    pub path: BpText,
+    /// for the others: the image
+    pub data: *const c_void,
+    /// of data
+    pub bytes: u64,
+    pub reserved: [u64; 4],
+}
+
+/// What a native kernel entry is given; the same for `cpu` and `simt`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpNativeLaunch {
+    pub head: BpHead,
+    /// packed arguments
+    pub parameters: *const c_void,
+    pub parameters_bytes: u64,
+    /// blocks, x fastest
+    pub grid: [u32; 3],
+    /// threads
+    pub block: [u32; 3],
+    pub dynamic_shared_bytes: u32,
+    /// index of the calling worker
+    pub worker: u32,
+    /// this worker's dynamic_shared_bytes, aligned to 64; null when 0
+    pub shared: *mut c_void,
+    /// instruction budget; 0 is none
+    pub budget: u64,
+    /// becomes non-zero when the work is not wanted any more; may be null
+    pub cancel: *const u32,
+    /// a bp_native_fault, or null
+    pub fault: *mut c_void,
+    /// or null
+    pub counters: *mut u64,
+    /// or null
+    pub printf_ring: *mut c_void,
+    pub reserved: [u64; 4],
+}
+
+/// Runs blocks [first_block, first_block + block_count) of the flattened grid; 0 or a negative status. Called from several threads at once.
+pub type BpNativeEntry = Option<unsafe extern "C" fn(*const BpNativeLaunch, u64, u64) -> i32>;
+
+/// One kernel of a native module.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpNativeKernel {
+    pub name: BpText,
+    pub entry: BpNativeEntry,
+}
+
+/// What bedplate_native_module_query answers; lives as long as the library.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpNativeModule {
+    pub head: BpHead,
+    /// generic, avx2, avx512 or avx512_bf16
+    pub isa: BpText,
+    pub kernel_count: u32,
+    pub pad: u32,
+    /// array
+    pub kernels: *const BpNativeKernel,
+    pub reserved: [u64; 4],
+}
+
+/// A machine that lives in the host's process, as bp_host.service gives it under `bp.provider.1:` and the backend's name. The backend has queues and memory; the machine turns sources into native entries, which launches call directly. Functions may be called from any thread, never by a launch. The table and its texts live until the process ends.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpProvider {
+    pub head: BpHead,
+    /// given back to each function
+    pub user: *mut c_void,
+    /// number of devices
+    pub enumerate: Option<unsafe extern "C" fn(*mut c_void, *mut u32) -> i32>,
+    pub properties: Option<unsafe extern "C" fn(*mut c_void, u32, *mut BpDeviceProperties) -> i32>,
+    /// as in bp_core
+    pub capabilities: Option<unsafe extern "C" fn(*mut c_void, u32, *mut BpCapability, u32, *mut u32) -> i32>,
+    /// compiles; the module lives until unload
+    pub load: Option<unsafe extern "C" fn(*mut c_void, u32, *const BpModuleSource, *mut *const BpNativeModule, *mut u64) -> i32>,
+    /// no launch of the module runs or will run
+    pub unload: Option<unsafe extern "C" fn(*mut c_void, u64) -> i32>,
+    /// as in bp_core
+    pub last_error: Option<unsafe extern "C" fn(*mut c_void, *mut u8, u64, *mut u64) -> i32>,
+    pub reserved: [u64; 4],
+}
+
 /// Asked of mem.create (bytes, alignment) and answered by mem.describe (all of it).
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -389,23 +482,6 @@ pub struct BpQueueInfo {
     pub priority: i32,
     /// 0
     pub flags: u32,
-    pub reserved: [u64; 4],
-}
-
-/// What to load. Path and data are read during the call only.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct BpModuleSource {
-    pub head: BpHead,
-    /// BP_MODULE_*
-    pub kind: u32,
-    pub pad: u32,
-    /// for native: absolute path
-    pub path: BpText,
-    /// for the others: the image
-    pub data: *const c_void,
-    /// of data
-    pub bytes: u64,
     pub reserved: [u64; 4],
 }
 
@@ -716,61 +792,6 @@ pub struct BpNativeFault {
     pub reserved: [u64; 4],
 }
 
-/// What a native kernel entry is given; the same for `cpu` and `simt`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct BpNativeLaunch {
-    pub head: BpHead,
-    /// packed arguments
-    pub parameters: *const c_void,
-    pub parameters_bytes: u64,
-    /// blocks, x fastest
-    pub grid: [u32; 3],
-    /// threads
-    pub block: [u32; 3],
-    pub dynamic_shared_bytes: u32,
-    /// index of the calling worker
-    pub worker: u32,
-    /// this worker's dynamic_shared_bytes, aligned to 64; null when 0
-    pub shared: *mut c_void,
-    /// instruction budget; 0 is none
-    pub budget: u64,
-    /// becomes non-zero when the work is not wanted any more; may be null
-    pub cancel: *const u32,
-    /// a bp_native_fault, or null
-    pub fault: *mut c_void,
-    /// or null
-    pub counters: *mut u64,
-    /// or null
-    pub printf_ring: *mut c_void,
-    pub reserved: [u64; 4],
-}
-
-/// Runs blocks [first_block, first_block + block_count) of the flattened grid; 0 or a negative status. Called from several threads at once.
-pub type BpNativeEntry = Option<unsafe extern "C" fn(*const BpNativeLaunch, u64, u64) -> i32>;
-
-/// One kernel of a native module.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct BpNativeKernel {
-    pub name: BpText,
-    pub entry: BpNativeEntry,
-}
-
-/// What bedplate_native_module_query answers; lives as long as the library.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct BpNativeModule {
-    pub head: BpHead,
-    /// generic, avx2, avx512 or avx512_bf16
-    pub isa: BpText,
-    pub kernel_count: u32,
-    pub pad: u32,
-    /// array
-    pub kernels: *const BpNativeKernel,
-    pub reserved: [u64; 4],
-}
-
 /// None yet.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -933,10 +954,14 @@ const _: () = assert!(size_of::<BpCommand>() == 16);
 const _: () = assert!(size_of::<BpSampleRow>() == 64);
 const _: () = assert!(size_of::<BpHost>() == 64);
 const _: () = assert!(size_of::<BpDeviceProperties>() == 96);
+const _: () = assert!(size_of::<BpModuleSource>() == 80);
+const _: () = assert!(size_of::<BpNativeLaunch>() == 136);
+const _: () = assert!(size_of::<BpNativeKernel>() == 24);
+const _: () = assert!(size_of::<BpNativeModule>() == 72);
+const _: () = assert!(size_of::<BpProvider>() == 96);
 const _: () = assert!(size_of::<BpMemoryInfo>() == 72);
 const _: () = assert!(size_of::<BpExternal>() == 64);
 const _: () = assert!(size_of::<BpQueueInfo>() == 48);
-const _: () = assert!(size_of::<BpModuleSource>() == 80);
 const _: () = assert!(size_of::<BpModuleInfo>() == 72);
 const _: () = assert!(size_of::<BpKernelInfo>() == 72);
 const _: () = assert!(size_of::<BpCopyCommand>() == 96);
@@ -955,9 +980,6 @@ const _: () = assert!(size_of::<BpModule>() == 80);
 const _: () = assert!(size_of::<BpCapture>() == 72);
 const _: () = assert!(size_of::<BpApi>() == 104);
 const _: () = assert!(size_of::<BpNativeFault>() == 256);
-const _: () = assert!(size_of::<BpNativeLaunch>() == 136);
-const _: () = assert!(size_of::<BpNativeKernel>() == 24);
-const _: () = assert!(size_of::<BpNativeModule>() == 72);
 const _: () = assert!(size_of::<BpMatmulAttributes>() == 40);
 const _: () = assert!(size_of::<BpQuantizedMatmulAttributes>() == 48);
 const _: () = assert!(size_of::<BpRmsnormAttributes>() == 48);

@@ -43,6 +43,13 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     verb.add_argument("-o", "--out", metavar="FILE", help="write the certificates here too")
     # The other end of the suite's pipe: case names on stdin, results on stdout.
     verb.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    verb.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        metavar="NAME=MODULE:FUNCTION",
+        help="register a machine in Python for an in-process backend",
+    )
     verb.set_defaults(run=conform)
     verb = inner.add_parser(
         "new", help="start a backend of your own: source and Makefile", parents=[common_flags()]
@@ -120,9 +127,17 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def conform(arguments: argparse.Namespace) -> int:
     """Exit 0 certified, 1 when a case fails, as every lie of liar, 3 when a claim is NOT RUN."""
-    from bedplate.hal.api import conform_backend, conform_exit_code, parse_spec, serve_cases
+    from bedplate.hal.api import (
+        conform_backend,
+        conform_exit_code,
+        parse_spec,
+        register_origin,
+        serve_cases,
+    )
     from bedplate.kernels.api import ReferenceOracle
 
+    for origin in arguments.provider:
+        register_origin(origin)
     if arguments.worker:
         return serve_cases(arguments.backend, ReferenceOracle())
     spec = parse_spec(arguments.backend)

@@ -265,10 +265,14 @@ LAYOUT: dict[str, tuple[int, dict[str, int]]] = {
     "bp_sample_row": (64, {"temperature": 0, "top_p": 4, "min_p": 8, "top_k": 12, "seed": 16, "token_index": 24, "padding": 32}),
     "bp_host": (64, {"head": 0, "user": 8, "log": 16, "service": 24, "reserved": 32}),
     "bp_device_properties": (96, {"head": 0, "name": 8, "driver": 24, "memory_bytes": 40, "properties": 48, "property_count": 56, "pad": 60, "reserved": 64}),
+    "bp_module_source": (80, {"head": 0, "kind": 8, "pad": 12, "path": 16, "data": 32, "bytes": 40, "reserved": 48}),
+    "bp_native_launch": (136, {"head": 0, "parameters": 8, "parameters_bytes": 16, "grid": 24, "block": 36, "dynamic_shared_bytes": 48, "worker": 52, "shared": 56, "budget": 64, "cancel": 72, "fault": 80, "counters": 88, "printf_ring": 96, "reserved": 104}),
+    "bp_native_kernel": (24, {"name": 0, "entry": 16}),
+    "bp_native_module": (72, {"head": 0, "isa": 8, "kernel_count": 24, "pad": 28, "kernels": 32, "reserved": 40}),
+    "bp_provider": (96, {"head": 0, "user": 8, "enumerate": 16, "properties": 24, "capabilities": 32, "load": 40, "unload": 48, "last_error": 56, "reserved": 64}),
     "bp_memory_info": (72, {"head": 0, "bytes": 8, "alignment": 16, "address": 24, "host": 32, "reserved": 40}),
     "bp_external": (64, {"head": 0, "kind": 8, "pad": 12, "value": 16, "bytes": 24, "reserved": 32}),
     "bp_queue_info": (48, {"head": 0, "priority": 8, "flags": 12, "reserved": 16}),
-    "bp_module_source": (80, {"head": 0, "kind": 8, "pad": 12, "path": 16, "data": 32, "bytes": 40, "reserved": 48}),
     "bp_module_info": (72, {"head": 0, "isa": 8, "kernels": 24, "kernel_count": 32, "pad": 36, "reserved": 40}),
     "bp_kernel_info": (72, {"head": 0, "name": 8, "max_threads_per_block": 24, "registers": 28, "static_shared_bytes": 32, "reserved": 40}),
     "bp_copy_command": (96, {"head": 0, "kind": 8, "flags": 12, "destination": 16, "source": 40, "reserved": 64}),
@@ -287,9 +291,6 @@ LAYOUT: dict[str, tuple[int, dict[str, int]]] = {
     "bp_capture": (72, {"head": 0, "begin": 8, "end": 16, "launch": 24, "release": 32, "reserved": 40}),
     "bp_api": (104, {"head": 0, "major": 8, "minor": 12, "core": 16, "mem": 24, "queue": 32, "timeline": 40, "module": 48, "capture": 56, "ext": 64, "reserved": 72}),
     "bp_native_fault": (256, {"head": 0, "claimed": 8, "status": 12, "block": 16, "value": 24, "text": 32, "reserved": 224}),
-    "bp_native_launch": (136, {"head": 0, "parameters": 8, "parameters_bytes": 16, "grid": 24, "block": 36, "dynamic_shared_bytes": 48, "worker": 52, "shared": 56, "budget": 64, "cancel": 72, "fault": 80, "counters": 88, "printf_ring": 96, "reserved": 104}),
-    "bp_native_kernel": (24, {"name": 0, "entry": 16}),
-    "bp_native_module": (72, {"head": 0, "isa": 8, "kernel_count": 24, "pad": 28, "kernels": 32, "reserved": 40}),
     "bp_matmul_attributes": (40, {"head": 0, "reserved": 8}),
     "bp_quantized_matmul_attributes": (48, {"head": 0, "activation": 8, "pad": 12, "reserved": 16}),
     "bp_rmsnorm_attributes": (48, {"head": 0, "eps": 8, "pad": 12, "reserved": 16}),
@@ -319,10 +320,15 @@ typedef struct bp_command { bp_head head; uint32_t kind; uint32_t flags; } bp_co
 typedef struct bp_sample_row { float temperature; float top_p; float min_p; uint32_t top_k; uint64_t seed; uint64_t token_index; uint64_t padding[4]; } bp_sample_row;
 typedef struct bp_host { bp_head head; void *user; void (*log)(void *user, uint32_t level, const bp_text *line); const void *(*service)(void *user, const bp_text *name); uint64_t reserved[4]; } bp_host;
 typedef struct bp_device_properties { bp_head head; bp_text name; bp_text driver; uint64_t memory_bytes; const bp_property *properties; uint32_t property_count; uint32_t pad; uint64_t reserved[4]; } bp_device_properties;
+typedef struct bp_module_source { bp_head head; uint32_t kind; uint32_t pad; bp_text path; const void *data; uint64_t bytes; uint64_t reserved[4]; } bp_module_source;
+typedef struct bp_native_launch { bp_head head; const void *parameters; uint64_t parameters_bytes; uint32_t grid[3]; uint32_t block[3]; uint32_t dynamic_shared_bytes; uint32_t worker; void *shared; uint64_t budget; const uint32_t *cancel; void *fault; uint64_t *counters; void *printf_ring; uint64_t reserved[4]; } bp_native_launch;
+typedef int32_t (*bp_native_entry)(const bp_native_launch *launch, uint64_t first_block, uint64_t block_count);
+typedef struct bp_native_kernel { bp_text name; bp_native_entry entry; } bp_native_kernel;
+typedef struct bp_native_module { bp_head head; bp_text isa; uint32_t kernel_count; uint32_t pad; const bp_native_kernel *kernels; uint64_t reserved[4]; } bp_native_module;
+typedef struct bp_provider { bp_head head; void *user; int32_t (*enumerate)(void *user, uint32_t *count); int32_t (*properties)(void *user, uint32_t index, bp_device_properties *out); int32_t (*capabilities)(void *user, uint32_t index, bp_capability *out, uint32_t capacity, uint32_t *count); int32_t (*load)(void *user, uint32_t index, const bp_module_source *source, const bp_native_module **module, uint64_t *token); int32_t (*unload)(void *user, uint64_t token); int32_t (*last_error)(void *user, char *buffer, uint64_t capacity, uint64_t *length); uint64_t reserved[4]; } bp_provider;
 typedef struct bp_memory_info { bp_head head; uint64_t bytes; uint64_t alignment; uint64_t address; void *host; uint64_t reserved[4]; } bp_memory_info;
 typedef struct bp_external { bp_head head; uint32_t kind; uint32_t pad; uint64_t value; uint64_t bytes; uint64_t reserved[4]; } bp_external;
 typedef struct bp_queue_info { bp_head head; int32_t priority; uint32_t flags; uint64_t reserved[4]; } bp_queue_info;
-typedef struct bp_module_source { bp_head head; uint32_t kind; uint32_t pad; bp_text path; const void *data; uint64_t bytes; uint64_t reserved[4]; } bp_module_source;
 typedef struct bp_module_info { bp_head head; bp_text isa; const bp_text *kernels; uint32_t kernel_count; uint32_t pad; uint64_t reserved[4]; } bp_module_info;
 typedef struct bp_kernel_info { bp_head head; bp_text name; uint32_t max_threads_per_block; uint32_t registers; uint64_t static_shared_bytes; uint64_t reserved[4]; } bp_kernel_info;
 typedef struct bp_copy_command { bp_head head; uint32_t kind; uint32_t flags; bp_range destination; bp_range source; uint64_t reserved[4]; } bp_copy_command;
@@ -341,10 +347,6 @@ typedef struct bp_module { bp_head head; int32_t (*load)(uint64_t device, const 
 typedef struct bp_capture { bp_head head; int32_t (*begin)(uint64_t device, uint64_t queue); int32_t (*end)(uint64_t device, uint64_t queue, uint64_t *graph); int32_t (*launch)(uint64_t device, uint64_t queue, uint64_t graph, const bp_batch *fences); int32_t (*release)(uint64_t device, uint64_t graph); uint64_t reserved[4]; } bp_capture;
 typedef struct bp_api { bp_head head; uint32_t major; uint32_t minor; const bp_core *core; const bp_mem *mem; const bp_queue *queue; const bp_timeline *timeline; const bp_module *module; const bp_capture *capture; const void *(*ext)(const bp_text *name); uint64_t reserved[4]; } bp_api;
 typedef struct bp_native_fault { bp_head head; uint32_t claimed; int32_t status; uint64_t block; uint64_t value; char text[192]; uint64_t reserved[4]; } bp_native_fault;
-typedef struct bp_native_launch { bp_head head; const void *parameters; uint64_t parameters_bytes; uint32_t grid[3]; uint32_t block[3]; uint32_t dynamic_shared_bytes; uint32_t worker; void *shared; uint64_t budget; const uint32_t *cancel; void *fault; uint64_t *counters; void *printf_ring; uint64_t reserved[4]; } bp_native_launch;
-typedef int32_t (*bp_native_entry)(const bp_native_launch *launch, uint64_t first_block, uint64_t block_count);
-typedef struct bp_native_kernel { bp_text name; bp_native_entry entry; } bp_native_kernel;
-typedef struct bp_native_module { bp_head head; bp_text isa; uint32_t kernel_count; uint32_t pad; const bp_native_kernel *kernels; uint64_t reserved[4]; } bp_native_module;
 typedef struct bp_matmul_attributes { bp_head head; uint64_t reserved[4]; } bp_matmul_attributes;
 typedef struct bp_quantized_matmul_attributes { bp_head head; uint32_t activation; uint32_t pad; uint64_t reserved[4]; } bp_quantized_matmul_attributes;
 typedef struct bp_rmsnorm_attributes { bp_head head; float eps; uint32_t pad; uint64_t reserved[4]; } bp_rmsnorm_attributes;

@@ -35,6 +35,15 @@ from bedplate.hal.errors import (
 )
 from bedplate.hal.icd import Registration
 from bedplate.hal.icd import registrations as opencl_registrations
+from bedplate.hal.inprocess import (
+    NativeCode,
+    ProvidedDevice,
+    Provider,
+    Source,
+    register_origin,
+)
+from bedplate.hal.inprocess import register as register_provider
+from bedplate.hal.inprocess import unregister as unregister_provider
 from bedplate.hal.module import Kernel, Module
 from bedplate.hal.open import open_device, parse_spec
 from bedplate.hal.ops import OpPlan, TensorRole, op_names, op_tensors, pack_attributes
@@ -71,14 +80,18 @@ __all__ = [
     "ListedBackend",
     "ManifestInvalid",
     "Module",
+    "NativeCode",
     "NotFound",
     "OpPlan",
     "OutOfDeviceMemory",
     "Place",
+    "ProvidedDevice",
+    "Provider",
     "Queue",
     "Range",
     "Registration",
     "Scalar",
+    "Source",
     "Tensor",
     "TensorRole",
     "Timeline",
@@ -98,5 +111,8 @@ __all__ = [
     "opencl_registrations",
     "pack_attributes",
     "parse_spec",
+    "register_origin",
+    "register_provider",
     "serve_cases",
+    "unregister_provider",
 ]

@@ -50,7 +50,7 @@ def examine(*, safe: bool = False) -> list[Finding]:
         verdict, reason = "refused", candidate.reason
         if reason is None:
             verdict, reason = _query(candidate)
-        if candidate.name in discovery.HIDDEN and not reason:
+        if candidate.name in discovery.HIDDEN and verdict != "refused":
             verdict, reason = "hidden", "it is taken only when it is named"
         found.append(Finding(candidate.origin, candidate.path, candidate.name, verdict, reason))
     return found

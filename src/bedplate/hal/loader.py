@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from bedplate.hal import abi
+from bedplate.hal.inprocess import HOST
 from bedplate.hal.native import failure, ffi, library, load_backend
 from bedplate.hal.trust import TrustedFile
 
@@ -19,7 +20,7 @@ class Backend:
         # How another process finds the same one: its name or its manifest's path.
         self.spec = spec
         self.sha256 = sha256
-        self.api = load_backend(file.path, file.descriptor)
+        self.api = load_backend(file.path, file.descriptor, HOST)
 
     @property
     def abi(self) -> str:

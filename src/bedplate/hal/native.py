@@ -81,15 +81,17 @@ def failure(api: Any, status: int, *, asynchronous: bool = False) -> HalError:
     return from_status(status, said, asynchronous=asynchronous)
 
 
-def load_backend(path: Path, descriptor: int) -> Any:
+def load_backend(path: Path, descriptor: int, host: Any) -> Any:
     """`const bp_api *` of an open backend file that may be trusted; complete.
+
+    `host` is a `bp_host *` that lives until the process ends.
 
     Raises the typed error of whatever the loader or the backend refused.
     """
     raw = ffi.new("char[]", str(path).encode())
     options = new("bp_load_options")
     options.path.data, options.path.length = raw, len(raw) - 1
-    options.descriptor = descriptor
+    options.descriptor, options.host = descriptor, host
     out = ffi.new("const bp_api **")
     status = library().bp_hal_load(options, out)
     if status != abi.BP_OK:

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bedplate.hal import discovery, manifest
+from bedplate.hal import discovery, inprocess, manifest
 from bedplate.hal.certificate import trusted
 from bedplate.hal.device import Device, DeviceInfo, read_info
 from bedplate.hal.errors import BackendRefused, InvalidArgument, NotFound, Unavailable
@@ -62,9 +62,10 @@ def load_manifest(registered: Manifest, spec: str | None = None) -> Backend:
         if known is not None and known.sha256 == registered.sha256:
             return known
         result = probe(file, registered.sha256)
-        if result.unavailable:
+        # The child that was asked has no machine; we may.
+        if result.unavailable and not inprocess.registered(registered.name):
             raise Unavailable(f"the backend {registered.name} cannot work here: {result.reason}")
-        if result.reason is not None:
+        if result.reason is not None and not result.unavailable:
             raise BackendRefused(f"the backend {registered.name} is refused: {result.reason}")
         backend = Backend(registered.name, file, registered.sha256, spec or registered.name)
         _loaded[file.path] = backend

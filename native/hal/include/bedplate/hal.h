@@ -253,6 +253,93 @@ typedef struct bp_device_properties {
     uint64_t reserved[4];
 } bp_device_properties;
 
+/* What to load. Path and data are read during the call only. */
+typedef struct bp_module_source {
+    bp_head head;
+    /* BP_MODULE_* */
+    uint32_t kind;
+    uint32_t pad;
+    /* for native: absolute path */
+    bp_text path;
+    /* for the others: the image */
+    const void *data;
+    /* of data */
+    uint64_t bytes;
+    uint64_t reserved[4];
+} bp_module_source;
+
+/* What a native kernel entry is given; the same for `cpu` and `simt`. */
+typedef struct bp_native_launch {
+    bp_head head;
+    /* packed arguments */
+    const void *parameters;
+    uint64_t parameters_bytes;
+    /* blocks, x fastest */
+    uint32_t grid[3];
+    /* threads */
+    uint32_t block[3];
+    uint32_t dynamic_shared_bytes;
+    /* index of the calling worker */
+    uint32_t worker;
+    /* this worker's dynamic_shared_bytes, aligned to 64; null when 0 */
+    void *shared;
+    /* instruction budget; 0 is none */
+    uint64_t budget;
+    /* becomes non-zero when the work is not wanted any more; may be null */
+    const uint32_t *cancel;
+    /* a bp_native_fault, or null */
+    void *fault;
+    /* or null */
+    uint64_t *counters;
+    /* or null */
+    void *printf_ring;
+    uint64_t reserved[4];
+} bp_native_launch;
+
+/* Runs blocks [first_block, first_block + block_count) of the flattened grid; 0 or a negative
+ * status. Called from several threads at once. */
+typedef int32_t (*bp_native_entry)(const bp_native_launch *launch, uint64_t first_block, uint64_t block_count);
+
+/* One kernel of a native module. */
+typedef struct bp_native_kernel {
+    bp_text name;
+    bp_native_entry entry;
+} bp_native_kernel;
+
+/* What bedplate_native_module_query answers; lives as long as the library. */
+typedef struct bp_native_module {
+    bp_head head;
+    /* generic, avx2, avx512 or avx512_bf16 */
+    bp_text isa;
+    uint32_t kernel_count;
+    uint32_t pad;
+    /* array */
+    const bp_native_kernel *kernels;
+    uint64_t reserved[4];
+} bp_native_module;
+
+/* A machine that lives in the host's process, as bp_host.service gives it under `bp.provider.1:`
+ * and the backend's name. The backend has queues and memory; the machine turns sources into
+ * native entries, which launches call directly. Functions may be called from any thread, never
+ * by a launch. The table and its texts live until the process ends. */
+typedef struct bp_provider {
+    bp_head head;
+    /* given back to each function */
+    void *user;
+    /* number of devices */
+    int32_t (*enumerate)(void *user, uint32_t *count);
+    int32_t (*properties)(void *user, uint32_t index, bp_device_properties *out);
+    /* as in bp_core */
+    int32_t (*capabilities)(void *user, uint32_t index, bp_capability *out, uint32_t capacity, uint32_t *count);
+    /* compiles; the module lives until unload */
+    int32_t (*load)(void *user, uint32_t index, const bp_module_source *source, const bp_native_module **module, uint64_t *token);
+    /* no launch of the module runs or will run */
+    int32_t (*unload)(void *user, uint64_t token);
+    /* as in bp_core */
+    int32_t (*last_error)(void *user, char *buffer, uint64_t capacity, uint64_t *length);
+    uint64_t reserved[4];
+} bp_provider;
+
 /* Asked of mem.create (bytes, alignment) and answered by mem.describe (all of it). */
 typedef struct bp_memory_info {
     bp_head head;
@@ -289,21 +376,6 @@ typedef struct bp_queue_info {
     uint32_t flags;
     uint64_t reserved[4];
 } bp_queue_info;
-
-/* What to load. Path and data are read during the call only. */
-typedef struct bp_module_source {
-    bp_head head;
-    /* BP_MODULE_* */
-    uint32_t kind;
-    uint32_t pad;
-    /* for native: absolute path */
-    bp_text path;
-    /* for the others: the image */
-    const void *data;
-    /* of data */
-    uint64_t bytes;
-    uint64_t reserved[4];
-} bp_module_source;
 
 /* What was loaded. */
 typedef struct bp_module_info {
@@ -582,56 +654,6 @@ typedef struct bp_native_fault {
     char text[192];
     uint64_t reserved[4];
 } bp_native_fault;
-
-/* What a native kernel entry is given; the same for `cpu` and `simt`. */
-typedef struct bp_native_launch {
-    bp_head head;
-    /* packed arguments */
-    const void *parameters;
-    uint64_t parameters_bytes;
-    /* blocks, x fastest */
-    uint32_t grid[3];
-    /* threads */
-    uint32_t block[3];
-    uint32_t dynamic_shared_bytes;
-    /* index of the calling worker */
-    uint32_t worker;
-    /* this worker's dynamic_shared_bytes, aligned to 64; null when 0 */
-    void *shared;
-    /* instruction budget; 0 is none */
-    uint64_t budget;
-    /* becomes non-zero when the work is not wanted any more; may be null */
-    const uint32_t *cancel;
-    /* a bp_native_fault, or null */
-    void *fault;
-    /* or null */
-    uint64_t *counters;
-    /* or null */
-    void *printf_ring;
-    uint64_t reserved[4];
-} bp_native_launch;
-
-/* Runs blocks [first_block, first_block + block_count) of the flattened grid; 0 or a negative
- * status. Called from several threads at once. */
-typedef int32_t (*bp_native_entry)(const bp_native_launch *launch, uint64_t first_block, uint64_t block_count);
-
-/* One kernel of a native module. */
-typedef struct bp_native_kernel {
-    bp_text name;
-    bp_native_entry entry;
-} bp_native_kernel;
-
-/* What bedplate_native_module_query answers; lives as long as the library. */
-typedef struct bp_native_module {
-    bp_head head;
-    /* generic, avx2, avx512 or avx512_bf16 */
-    bp_text isa;
-    uint32_t kernel_count;
-    uint32_t pad;
-    /* array */
-    const bp_native_kernel *kernels;
-    uint64_t reserved[4];
-} bp_native_module;
 
 /* None yet. */
 typedef struct bp_matmul_attributes {

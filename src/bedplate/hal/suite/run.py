@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bedplate.core.python import PYTHON
+from bedplate.hal import inprocess
 from bedplate.hal.errors import HalError
 from bedplate.hal.suite.registry import Case, Tier, all_cases
 
@@ -38,9 +39,10 @@ class CaseResult:
 
 
 def worker_command(spec: str) -> list[str]:
-    """The command line that runs cases of a device named by stdin."""
+    """The command line that runs cases of a device named by stdin, with our machines."""
     entry = "from bedplate.cli.main import entry; entry()"
-    return [*PYTHON, "-c", entry, "hal", "conform", spec, "--worker"]
+    providers = [part for origin in inprocess.origins() for part in ("--provider", origin)]
+    return [*PYTHON, "-c", entry, "hal", "conform", spec, "--worker", *providers]
 
 
 class Worker:
