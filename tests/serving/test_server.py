@@ -223,6 +223,29 @@ def test_a_wrong_body_gets_an_error_object(
     assert "Traceback" not in error["message"]
 
 
+def test_a_prompt_that_cannot_fit_is_never_tokenised(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither template nor tokenizer sees megabytes; the longest that might fit they do see."""
+    seen: list[int] = []
+    encode = type(server.engine.tokenizer).encode
+
+    def watched(self: object, text: str, **options: bool) -> list[int]:
+        seen.append(len(text))
+        return encode(self, text, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(server.engine.tokenizer), "encode", watched)
+    most = server.engine.limits.max_model_tokens * server.engine.tokenizer.longest_token_bytes
+    for size, calls in ((most + 1, 0), (most, 1)):
+        for path, prompt in (
+            ("/v1/completions", {"prompt": "a" * size}),
+            ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * size}]}),
+        ):
+            seen.clear()
+            error = post(server, path, {"model": "tiny", **prompt}).json()["error"]
+            assert (error["code"], len(seen)) == ("context_length_exceeded", calls)
+
+
 def test_every_route_needs_a_key_but_the_reviewed_ones(server: Running) -> None:
     """The registered route table, and routes that do not exist: 401 without a key."""
     open_routes = set()

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import struct
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -22,6 +22,7 @@ from bedplate.core.health import Health, HealthState
 from bedplate.core.metrics import CONTENT_TYPE
 from bedplate.serving import wire
 from bedplate.serving.access import Access
+from bedplate.serving.encoding import EncodingPool, check_bytes
 from bedplate.serving.errors import AnswerLost, EngineStopped, RequestRefused
 from bedplate.serving.http import (
     EventStream,
@@ -30,6 +31,7 @@ from bedplate.serving.http import (
     unless_gone,
 )
 from bedplate.serving.request import Request
+from bedplate.serving.scheduler import Limits
 from bedplate.serving.stream import Answer, Choices, Submitter, error_event
 from bedplate.serving.template import ChatTemplate
 from bedplate.serving.tokenizer import Tokenizer
@@ -41,6 +43,7 @@ class Served(Submitter, Protocol):
     tokenizer: Tokenizer
     template: ChatTemplate | None
     name: str
+    limits: Limits
 
     def health(self) -> Health:
         """Whether steps progress."""
@@ -59,11 +62,13 @@ class Application:
         self._access = access
         self._metrics_text = metrics_text
         self._created_s = int(time.time())
+        self._encoding = EncodingPool()
 
     def build(self, on_stop: Callable[[], None] | None = None) -> Starlette:
         """The ASGI application; `on_stop` runs when the server has drained."""
 
         async def stop() -> None:
+            self._encoding.close()
             if on_stop is not None:
                 await asyncio.to_thread(on_stop)
 
@@ -125,10 +130,12 @@ class Application:
                 remedy="use /v1/completions",
             )
 
+        self._check_bytes(message["content"] for message in messages)
+
         def encode() -> list[int]:
             return self._engine.tokenizer.encode(template.render(messages))
 
-        ids = await asyncio.to_thread(encode)
+        ids = await self._encoding.run(request.state.caller, encode)
         return await self._answer(request, "chat", body, [ids])
 
     async def _complete(self, request: HttpRequest) -> Response:
@@ -141,13 +148,20 @@ class Application:
                 param="prompt",
             )
 
-        def encode(prompt: str | list[int]) -> list[int]:
-            if isinstance(prompt, str):
-                return self._engine.tokenizer.encode(prompt, begin=True)
-            return prompt
+        texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+        for text in texts:
+            self._check_bytes([text])
 
-        ids = [await asyncio.to_thread(encode, p) for p in prompts]
+        def encode() -> list[list[int]]:
+            return [self._engine.tokenizer.encode(text, begin=True) for text in texts]
+
+        # Prompts are all of one kind, and ids need no work.
+        ids = await self._encoding.run(request.state.caller, encode) if texts else _ids(prompts)
         return await self._answer(request, "text", body, ids)
+
+    def _check_bytes(self, texts: Iterable[str]) -> None:
+        longest = self._engine.tokenizer.longest_token_bytes
+        check_bytes(texts, self._engine.limits.max_model_tokens, longest)
 
     async def _answer(
         self, http: HttpRequest, kind: wire.Kind, body: wire.Common, prompts: Sequence[list[int]]
@@ -186,6 +200,10 @@ async def _ending_well(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             yield event
     except (EngineStopped, AnswerLost) as error:
         yield error_event(str(error), error.condition)
+
+
+def _ids(prompts: Sequence[str | list[int]]) -> list[list[int]]:
+    return [prompt for prompt in prompts if isinstance(prompt, list)]
 
 
 def _domain(caller: str, salt: str | None) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,13 @@ class Tokenizer:
     control_ids: frozenset[int]
     end_ids: frozenset[int]
     begin_id: int | None
+
+    @cached_property
+    def longest_token_bytes(self) -> int:
+        """The most bytes of a text that become one id, control tokens included."""
+        texts = (self.encoder.id_to_token(i) or "" for i in self.control_ids)
+        control = (len(text.encode("utf-8")) for text in texts)
+        return max(max(map(len, self.token_bytes), default=1), max(control, default=1), 1)
 
     @property
     def size(self) -> int:
