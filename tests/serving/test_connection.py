@@ -27,6 +27,7 @@ from bedplate.serving.process import Address, connections_that_fit
 SLOW = b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: "
 KEY = keys.make()
 Port = int
+in_work: list[int] = []  # one entry for each request of /wait that the server has begun
 
 CROWDED = """
 import resource, sys
@@ -76,7 +77,10 @@ def served(most: int) -> Iterator[Port]:
     async def echo(request: Request) -> Response:
         return Response(await read_body(request))
 
+    in_work.clear()
+
     async def wait(request: Request) -> Response:
+        in_work.append(1)
         while not released.is_set():
             await asyncio.sleep(0.01)
         return PlainTextResponse("done")
@@ -97,6 +101,12 @@ def served(most: int) -> Iterator[Port]:
             released.set()
             server.should_exit = True
             thread.join()
+
+
+def until_in_work(count: int) -> None:
+    """Wait until the server answers so many requests; the time-out of the test ends it."""
+    while len(in_work) < count:
+        time.sleep(0.01)
 
 
 def opened(undo: contextlib.ExitStack, port: Port, sent: bytes) -> socket.socket:
@@ -177,7 +187,7 @@ def test_the_longest_waiting_makes_room(tmp_path: Path) -> None:
         port = undo.enter_context(served(3))
         working = opened(undo, port, request("/wait"))
         first, second = opened(undo, port, SLOW), opened(undo, port, SLOW)
-        time.sleep(0.2)  # what was sent has come
+        until_in_work(1)
         assert httpx.get(f"http://127.0.0.1:{port}/health").text == "well"
         assert everything(first).startswith(b"HTTP/1.1 503 ")
         second.sendall(b"\r\n\r\n")
@@ -193,7 +203,7 @@ def test_when_all_are_answered_a_new_one_may_ask_for_health_alone() -> None:
         port = undo.enter_context(served(2))
         for _ in range(2):
             opened(undo, port, request("/wait"))
-        time.sleep(0.2)  # what was sent has come
+        until_in_work(2)
         url = f"http://127.0.0.1:{port}"
         assert httpx.get(url + "/health").text == "well"
         refused = httpx.get(url + "/wait", headers={"Authorization": f"Bearer {KEY}"})

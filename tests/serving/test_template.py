@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
@@ -130,10 +131,19 @@ def test_a_crash_is_not_called_slowness(make: Make, monkeypatch: pytest.MonkeyPa
     template = make(LOOP)
     child = template._child
     assert child is not None
-    killer = threading.Timer(0.2, os.kill, (child._process.pid, signal.SIGKILL))
+    process = psutil.Process(child._process.pid)
+    idle_s = process.cpu_times().user
+
+    def kill_when_busy() -> None:
+        while process.cpu_times().user < idle_s + 0.1:
+            time.sleep(0.01)
+        process.kill()
+
+    killer = threading.Thread(target=kill_when_busy)
     killer.start()
     with pytest.raises(RequestRefused, match=r"crashed its process \(SIGKILL\)"):
         template.render(MESSAGES)
+    killer.join()
 
 
 def test_a_child_that_ended_unasked_is_replaced(make: Make) -> None:
