@@ -28,7 +28,7 @@ FILES_VARIABLE = "BEDPLATE_HAL_BACKEND_FILES"
 DIRECTORIES_VARIABLE = "BEDPLATE_HAL_BACKEND_DIRS"
 ENTRY_POINTS = "bedplate.hal"
 SYSTEM_DIRECTORY = Path("/usr/lib/bedplate/hal.d")
-HIDDEN = frozenset({"example", "liar"})
+HIDDEN = frozenset({"example", "liar", "shuffle"})
 """Backends that are taken only when named."""
 
 

@@ -163,7 +163,7 @@ def closing_ends_a_running_kernel(s: Subject) -> None:
     s.refuses(s.api.core.close(handle), BAD, "closing again")
 
 
-@case("module_native", "positive")
+@case("module_native", "positive", catches=["signal_before_work"])
 def a_fault_leaves_the_queue_clean(s: Subject) -> None:
     """The next batch of the same queue runs, and a later fault has its own words."""
     queue, first, second, third = s.queue(), s.timeline(), s.timeline(), s.timeline()
