@@ -54,10 +54,12 @@ int32_t bp_device_add(bp_device *device, bp_object *object, bp_kind kind) {
     if (object->next)
         object->next->previous = object;
     device->objects = object;
+    device->queue_count += kind == BP_KIND_QUEUE;
     return BP_OK;
 }
 
 void bp_device_remove(bp_device *device, bp_object *object) {
+    device->queue_count -= object->kind == BP_KIND_QUEUE;
     if (object->previous)
         object->previous->next = object->next;
     else
@@ -93,6 +95,7 @@ static int32_t set_up(bp_device *device, uint32_t index) {
     const char *check = getenv("BEDPLATE_CHECK");
     device->objects = device->retired = device->retired_last = NULL;
     device->tickets = device->memory_used = device->memory_total = 0;
+    device->queue_count = 0;
     device->lost_text[0] = 0;
     device->index = index;
     device->check = check && strcmp(check, "1") == 0;

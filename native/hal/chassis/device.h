@@ -33,6 +33,8 @@ typedef struct bp_device {
     pthread_mutex_t lock;
     /* All below: under the lock. */
     bp_object *objects;
+    /* How many of them are queues. */
+    uint32_t queue_count;
     /* Released, still possibly used by work in flight; oldest first. */
     bp_object *retired, *retired_last;
     /* Batches submitted so far; also the ticket of the latest. */

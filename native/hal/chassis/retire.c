@@ -4,8 +4,12 @@
 /* Smallest ticket in flight on the device, UINT64_MAX when none. */
 static uint64_t oldest(const bp_device *device) {
     uint64_t found = UINT64_MAX;
-    for (const bp_object *object = device->objects; object; object = object->next) {
-        uint64_t own = object->kind == BP_KIND_QUEUE ? bp_driver_own.oldest(object) : UINT64_MAX;
+    uint32_t left = device->queue_count;
+    for (const bp_object *object = device->objects; object && left; object = object->next) {
+        if (object->kind != BP_KIND_QUEUE)
+            continue;
+        left--;
+        uint64_t own = bp_driver_own.oldest(object);
         if (own < found)
             found = own;
     }

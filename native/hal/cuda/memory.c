@@ -2,6 +2,7 @@
 #include "memory.h"
 
 #include "../chassis/retire.h"
+#include "queue.h"
 
 #define POOL_ALIGNMENT  256ull
 #define JUNK_NEW        0xA5
@@ -66,6 +67,15 @@ static void settle_released(bp_device *base) {
     bp_cu.context_synchronize();
     pthread_mutex_lock(&base->lock);
     bp_retire_sweep(base);
+    /* Batches that are kept hold everything released after them; what they do not name can go. */
+    for (bp_object *object = base->retired; object; object = object->next) {
+        bp_cuda_memory *memory = (bp_cuda_memory *)object;
+        if (object->kind != BP_KIND_MEMORY || !memory->pinned ||
+            bp_cuda_queues_name(bp_cuda_device_of(base), &memory->base))
+            continue;
+        bp_cuda_unpin(memory->pinned);
+        memory->pinned = NULL;
+    }
     pthread_mutex_unlock(&base->lock);
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef enum readiness { READY, KEPT, FAILED } readiness;
 
@@ -180,6 +181,38 @@ void bp_cuda_flight(const bp_cuda_device *device, char *text, uint64_t room, con
                  (unsigned long long)last, words);
     else
         snprintf(text, room, "%s", words);
+}
+
+/* Any number that could be an address inside counts. */
+static int launch_names(const bp_launch_node *launch, const bp_memory *memory) {
+    for (uint32_t at = 0; at + 8 <= launch->parameters_bytes; at += 8) {
+        uint64_t word;
+        memcpy(&word, launch->parameters + at, sizeof(word));
+        if (word - memory->address <= memory->bytes)
+            return 1;
+    }
+    return 0;
+}
+
+static int work_names(const bp_work *work, const bp_memory *memory) {
+    for (uint32_t i = 0; i < work->node_count; i++) {
+        const bp_node *node = &work->nodes[i];
+        if (node->kind == BP_COMMAND_LAUNCH
+                ? launch_names(&node->launch, memory)
+                : node->span.to.memory == memory ||
+                      (node->kind == BP_COMMAND_COPY && node->span.from.memory == memory))
+            return 1;
+    }
+    /* A graph may know any memory. */
+    return work->own != NULL;
+}
+
+int bp_cuda_queues_name(const bp_cuda_device *device, const bp_memory *memory) {
+    for (const bp_cuda_queue *queue = device->queues; queue; queue = queue->next)
+        for (const bp_work *work = queue->first; work; work = work->next)
+            if (work_names(work, memory))
+                return 1;
+    return 0;
 }
 
 /* Moves `done` as far as the mark tells, and sets a mark where there is none. */

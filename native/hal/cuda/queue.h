@@ -54,6 +54,10 @@ void bp_cuda_queue_recycle(bp_cuda_queue *queue, bp_work *work);
 /* Says what runs, for the text of a fault that ended `words`. Locked. */
 void bp_cuda_flight(const bp_cuda_device *device, char *text, uint64_t room, const char *words);
 
+/* Whether a kept batch names a memory: in a span, or by an address among the parameters of a
+ * launch. Locked. */
+int bp_cuda_queues_name(const bp_cuda_device *device, const bp_memory *memory);
+
 /* issue.c: puts one node into a stream; BP_OK, or a status with a sentence. Locked. */
 int32_t bp_cuda_issue_node(bp_cuda_device *device, bp_cu_stream stream, const bp_node *node);
 

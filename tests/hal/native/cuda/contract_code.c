@@ -154,6 +154,8 @@ static int registered_memory_is_the_callers(contract *c) {
     HOLDS(host[4] == 3 && host[5] == 9 && host[104] == 9 && host[105] == 3);
     WANT(bp_cu.host_register(host + 5, 100, BP_CU_MEMHOSTREGISTER_PORTABLE),
          BP_CU_HOST_MEMORY_ALREADY_REGISTERED);
+    WANT(bp_cu.host_register(host, 10, BP_CU_MEMHOSTREGISTER_PORTABLE),
+         BP_CU_HOST_MEMORY_ALREADY_REGISTERED);
     WORKS(bp_cu.host_unregister(host + 5));
     WANT(bp_cu.host_address(&at, host + 5, 0), BP_CU_INVALID_VALUE);
     /* The driver's own host memory needs no registering, and takes none. */

@@ -14,7 +14,7 @@
  *
  * BEDPLATE_FAKE_CUDA, a list of `key=value` separated by commas: `devices=N` (1), `memory_mb=N`
  * (1024), `attribute.N=V` (overrides one), `fault_after=N` (the Nth launch of the process ends in
- * error 719), `delay_us=N` (20; before each operation of a stream).
+ * error 719), `delay_us=N` (20; before an idle stream begins).
  */
 #ifndef BEDPLATE_TESTS_FAKE_CUDA_H
 #define BEDPLATE_TESTS_FAKE_CUDA_H

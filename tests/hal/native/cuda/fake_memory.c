@@ -194,7 +194,11 @@ FAKE_API cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) {
     if (result)
         return result;
     pthread_mutex_lock(&lock);
-    const region *known = find((uint64_t)(uintptr_t)host, 1, 0);
+    uint64_t start = (uint64_t)(uintptr_t)host;
+    const region *known = regions;
+    while (known && (known->origin == OF_RESERVED || start >= known->address + known->bytes ||
+                     known->address >= start + bytes))
+        known = known->next;
     int registered = known && known->origin == OF_CALLER;
     pthread_mutex_unlock(&lock);
     if (!host || !bytes || known)

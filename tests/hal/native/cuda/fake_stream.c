@@ -50,7 +50,6 @@ static void perform(bp_cu_stream stream, const fake_op *op) {
     bp_cu_context context = stream->context;
     bp_cu_result result = BP_CU_SUCCESS;
     _Atomic uint64_t *word = NULL;
-    nap(fake_setting("delay_us", 20));
     if (op->kind == FAKE_WAIT_VALUE || op->kind == FAKE_WRITE_VALUE) {
         word = fake_host(context, op->to, 8);
         if (!word)
@@ -93,8 +92,14 @@ static void *serve(void *argument) {
     bp_cu_stream stream = argument;
     pthread_mutex_lock(&stream->lock);
     for (;;) {
+        int idle = !stream->first;
         while (!stream->first && !stream->ending)
             pthread_cond_wait(&stream->changed, &stream->lock);
+        if (idle) {
+            pthread_mutex_unlock(&stream->lock);
+            nap(fake_setting("delay_us", 20));
+            pthread_mutex_lock(&stream->lock);
+        }
         fake_op *op = stream->first;
         if (!op)
             break;
