@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.hal.sanitized import FLAGS, Sanitized
 
-from bedplate.core.machine import machine_facts, tree_facts
+from bedplate.core.machine import TreeFacts, machine_facts, tree_facts
 from bedplate.core.measurement import measured, results_path, store
 from bedplate.core.samples import summarise
 from bedplate.hal.abi import ABI_VERSION
@@ -34,6 +34,14 @@ REACHED = {
     *("sample", "kv_write", "block_copy", "reduce", "convert"),
 }
 """Functions, commands and ops that a run must have had accepted: else it fuzzed a wall."""
+
+
+@pytest.fixture(scope="module")
+def tree() -> TreeFacts:
+    """The tree before a result is stored in it."""
+    found = tree_facts(ROOT)
+    assert found is not None
+    return found
 
 
 def fuzz(built: Sanitized, module: Path, seed: int, calls: int, threads: int) -> dict[str, int]:
@@ -68,7 +76,7 @@ def test_a_slice_of_fuzzed_calls(
 @pytest.mark.soak
 @pytest.mark.parametrize("sanitizer", list(FLAGS))
 def test_a_million_fuzzed_calls(
-    sanitized: Callable[[str], Sanitized], sanitizer: str, conform_module: Path
+    sanitized: Callable[[str], Sanitized], sanitizer: str, conform_module: Path, tree: TreeFacts
 ) -> None:
     """New seeds each time; the rate is stored with the number of calls."""
     built, threads, rates, calls = sanitized(sanitizer), THREADS[sanitizer], [], 0
@@ -79,8 +87,7 @@ def test_a_million_fuzzed_calls(
         rates.append(done / (time.perf_counter() - start))
         calls += done
     assert calls >= 1_000_000
-    tree, machine = tree_facts(ROOT), machine_facts()
-    assert tree is not None
+    machine = machine_facts()
     record = measured(
         summarise(rates),
         rounds=len(rates),
