@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.cli.terminal import Terminal
@@ -84,8 +85,14 @@ def test_conform_certifies_cpu(
 
 def test_conform_catches_a_liar(capsys: pytest.CaptureFixture[str], data: Path) -> None:
     """Exit 1, the lie and the case by name, and no certificate for a liar."""
-    assert main(["hal", "conform", "liar:0", "--tier", "quick"]) == 1
+    junit = data.parent / "junit.xml"
+    words = ["hal", "conform", "liar:0", "--tier", "quick", "--junit", str(junit)]
+    assert main(words) == 1
     said = capsys.readouterr().out
+    suite = ElementTree.parse(junit).getroot().find("testsuite")
+    assert suite is not None
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert "last_error_respects_capacity" in failed
     assert "lie text_overflow: caught by core.last_error_respects_capacity" in said
     assert not (data / "certificates").exists()
 
@@ -113,6 +120,10 @@ def test_conform_says_in_words_what_it_found(capsys: pytest.CaptureFixture[str])
     assert " 0 failed, " in said
     assert "certified: core mem queue timeline" in said
     assert "withdrawn" not in said
+    assert "claimed: core mem queue timeline device_address" in said
+    assert "tested: core mem queue timeline device_address" in said
+    assert "NOT RUN: none" in said
+    assert "not claimed: module_ptx" in said
 
 
 def test_a_backend_that_crashes_is_refused_in_both_lists(

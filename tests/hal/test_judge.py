@@ -74,6 +74,7 @@ def test_mandatory_tables_are_always_claimed() -> None:
         ("pass", ("cpu", -1), "which is over"),
         ("pass", ("cpu", 1), "was expected to fail: reported"),
         ("fail", ("other", 1), "why"),
+        ("not_run", ("cpu", 1), "expected to fail, but was NOT RUN"),
     ],
 )
 def test_expected_failures_have_an_end(
@@ -115,3 +116,35 @@ def test_exit_codes() -> None:
     assert judge.exit_code([], {"a": shown, "b": unclaimed}) == 0
     assert judge.exit_code([], {"a": shown, "b": open_claim}) == 3
     assert judge.exit_code(["x"], {"b": open_claim}) == 1
+
+
+def test_an_expected_failure_of_no_case_is_a_problem() -> None:
+    """A renamed case must not leave its entry behind; one of the other tier may stay."""
+    day = TODAY + datetime.timedelta(days=1)
+    gone = Expected("cpu", "ops.no_such_case", "reported", day)
+    other_tier = Expected("cpu", "mem.large_memory_is_whole", "reported", day)
+    assert judge.problems("cpu", [], [gone, other_tier], TODAY) == [
+        "ops.no_such_case: expected to fail, but there is no such case"
+    ]
+
+
+def test_a_claim_is_in_one_group() -> None:
+    """Claimed, tested, certified, withdrawn and NOT RUN are told apart."""
+    verdict = judge.CapabilityVerdict
+    told = judge.summary(
+        {
+            "a": verdict(True, "1/1", "1/1", "certified"),
+            "b": verdict(True, "0/1", "1/1", "withdrawn"),
+            "c": verdict(True, "0/0", "0/0", "not_run"),
+            "d": verdict(True, "0/0", "2/2", "not_run"),
+            "e": verdict(False, "0/0", "1/1", "not_claimed"),
+        }
+    )
+    assert told == {
+        "claimed": ["a", "b", "c", "d"],
+        "tested": ["a", "b", "d"],
+        "certified": ["a"],
+        "withdrawn": ["b"],
+        "not_run": ["c", "d"],
+        "not_claimed": ["e"],
+    }

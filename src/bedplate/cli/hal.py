@@ -41,6 +41,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     verb.add_argument("backend", metavar="BACKEND[:INDEX]", help="all its devices without an index")
     verb.add_argument("--tier", choices=("quick", "full"), default="full")
     verb.add_argument("-o", "--out", metavar="FILE", help="write the certificates here too")
+    verb.add_argument("--junit", metavar="FILE", help="write the cases as JUnit XML")
     # The other end of the suite's pipe: case names on stdin, results on stdout.
     verb.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     verb.add_argument(
@@ -130,6 +131,7 @@ def conform(arguments: argparse.Namespace) -> int:
     from bedplate.hal.api import (
         conform_backend,
         conform_exit_code,
+        conform_junit,
         parse_spec,
         register_origin,
         serve_cases,
@@ -148,6 +150,8 @@ def conform(arguments: argparse.Namespace) -> int:
     document = certificates[0] if len(certificates) == 1 else certificates
     if arguments.out:
         files.replace(Path(arguments.out), json.dumps(document, indent=1) + "\n")
+    if arguments.junit:
+        files.replace(Path(arguments.junit), conform_junit(certificates))
     if arguments.json:
         print_json(document)
     else:
@@ -182,9 +186,10 @@ def _print_report(report: DeviceReport) -> None:
         caught = f"caught by {report.caught_by}" if report.caught_by else "NOT CAUGHT, a suite bug"
         print(f"  lie {report.lie}: {caught}")
         return
-    for verdict in ("certified", "withdrawn", "not_run"):
-        if names := report.capabilities(verdict):
-            print(f"  {verdict}: {' '.join(names)}")
+    words = {"not_run": "NOT RUN", "not_claimed": "not claimed"}
+    for group, names in report.certificate["summary"].items():
+        if names or group != "withdrawn":
+            print(f"  {words.get(group, group)}: {' '.join(names) or 'none'}")
     for problem in report.problems:
         print(f"  FAIL {problem}")
     for case in report.certificate["cases"]:

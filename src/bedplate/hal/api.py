@@ -14,6 +14,7 @@ from bedplate.hal.buffer import Buffer, Range, Tensor
 from bedplate.hal.conform import DeviceReport
 from bedplate.hal.conform import conform as conform_backend
 from bedplate.hal.conform import exit_code as conform_exit_code
+from bedplate.hal.conform import junit as conform_junit
 from bedplate.hal.device import Device, DeviceInfo
 from bedplate.hal.doctor import Finding, ListedBackend, examine, listing
 from bedplate.hal.dtype import DType, as_dtype
@@ -102,6 +103,7 @@ __all__ = [
     "as_dtype",
     "conform_backend",
     "conform_exit_code",
+    "conform_junit",
     "examine",
     "listing",
     "new_backend",

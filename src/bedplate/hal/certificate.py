@@ -48,6 +48,7 @@ def make(
         "tier": tier,
         "time_ns": time.time_ns(),
         "capabilities": {name: asdict(verdict) for name, verdict in verdicts.items()},
+        "summary": judge.summary(verdicts),
         "cases": [asdict(result) for result in results],
         "performance": [],
         "performance_reason": f"the {tier} tier measures nothing",

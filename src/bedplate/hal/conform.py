@@ -18,6 +18,7 @@ from bedplate.hal.errors import NotFound
 from bedplate.hal.loader import Backend
 from bedplate.hal.open import device_infos, load
 from bedplate.hal.suite import judge, liar
+from bedplate.hal.suite.junit import document
 from bedplate.hal.suite.registry import Tier
 from bedplate.hal.suite.run import CaseResult, run, select, worker_command
 
@@ -41,11 +42,6 @@ class DeviceReport:
         verdicts = [case["verdict"] for case in self.certificate["cases"]]
         return {name: verdicts.count(name) for name in ("pass", "fail", "not_run")}
 
-    def capabilities(self, verdict: str) -> list[str]:
-        """Names of the capabilities with a verdict."""
-        entries = self.certificate["capabilities"].items()
-        return [name for name, entry in entries if entry["verdict"] == verdict]
-
 
 def conform(
     name: str,
@@ -65,6 +61,11 @@ def conform(
             raise NotFound(f"{name} has no device {index}", remedy=f"it has {len(infos)}")
         infos = [infos[index]]
     return [_device(backend, info, tier, progress) for info in infos]
+
+
+def junit(certificates: Sequence[dict[str, Any]]) -> str:
+    """Certificates of one run as JUnit XML; expected failures are told as skipped."""
+    return document(certificates, judge.load_expected())
 
 
 def exit_code(reports: Sequence[DeviceReport]) -> int:

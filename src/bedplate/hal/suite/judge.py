@@ -11,7 +11,7 @@ from typing import Any
 
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED
 from bedplate.hal.errors import InvalidArgument
-from bedplate.hal.suite.registry import CAPABILITIES, MANDATORY, Case
+from bedplate.hal.suite.registry import CAPABILITIES, MANDATORY, Case, all_cases
 from bedplate.hal.suite.run import CaseResult
 
 
@@ -60,18 +60,24 @@ def problems(
 ) -> list[str]:
     """What makes the run fail, one sentence each; empty is a pass.
 
-    A failure that is expected is none; one whose date has passed, and a case
-    that passes against expectation, are.
+    A failure that is expected is none. An entry must still fail: one whose
+    date has passed, a case that passes or could not be tried, and a case that
+    the suite does not have are problems.
     """
     day = today or datetime.datetime.now(datetime.UTC).date()
     known = {entry.case: entry for entry in expected if entry.backend == backend}
-    found = []
+    names = {result.name for result in results} | set(all_cases())
+    found = [
+        f"{name}: expected to fail, but there is no such case" for name in known.keys() - names
+    ]
     for result in results:
         entry = known.get(result.name)
         if entry and day > entry.expires:
             found.append(f"{result.name}: expected to fail until {entry.expires}, which is over")
         elif entry and result.verdict == "pass":
             found.append(f"{result.name}: passes, but was expected to fail: {entry.reason}")
+        elif entry and result.verdict == "not_run":
+            found.append(f"{result.name}: expected to fail, but was NOT RUN: {result.reason}")
         elif result.verdict == "fail" and not entry:
             found.append(f"{result.name}: {result.reason}")
     return found
@@ -116,6 +122,26 @@ def _verdict(
         verdict = "certified" if shown else "not_run"
     text = tuple(f"{passed}/{run}" for passed, run in (positive, negative))
     return CapabilityVerdict(claimed, text[0], text[1], verdict)
+
+
+def summary(capabilities: Mapping[str, CapabilityVerdict]) -> dict[str, list[str]]:
+    """Names by what became of them.
+
+    claimed: what the device says, mandatory tables included; tested: of those,
+    where any case ran; then the verdicts. A claim is in claimed and in exactly
+    one of certified, withdrawn and not_run.
+    """
+
+    def ran(entry: CapabilityVerdict) -> bool:
+        return any(not text.endswith("/0") for text in (entry.positive, entry.negative))
+
+    named = {
+        "claimed": [name for name, entry in capabilities.items() if entry.claimed],
+        "tested": [name for name, entry in capabilities.items() if entry.claimed and ran(entry)],
+    }
+    for verdict in ("certified", "withdrawn", "not_run", "not_claimed"):
+        named[verdict] = [n for n, entry in capabilities.items() if entry.verdict == verdict]
+    return named
 
 
 def certified(capabilities: Mapping[str, Any]) -> frozenset[str]:
