@@ -7,13 +7,14 @@
  * is admitted in such a step. The first request in order never loses its blocks
  * to another, so some request always moves on.
  */
-#include <string.h>
+#include <stddef.h>
 
 #include "state.h"
 
 enum {
-    PROMPTS_AT_ONCE = 4, /* prompts that share the budget left by decoding */
-    MAX_PASSED_OVER = 16 /* times a waiting request may be overtaken by smaller ones */
+    PROMPTS_AT_ONCE = 4,  /* prompts that share the budget left by decoding */
+    MAX_PASSED_OVER = 16, /* times a waiting request may be overtaken by smaller ones */
+    LOOK_PAST = 4         /* waiting requests that do not fit before a step stops looking */
 };
 
 typedef struct {
@@ -167,19 +168,22 @@ static void plan_prompt(planning *p, request *r, uint32_t share) {
  * now, so that it is not preempted by its own prompt. */
 static bool admit(planning *p, request *r) {
     bp_serving *s = p->s;
-    uint64_t tail[2];
-    uint32_t *table = table_of(s, r);
-    uint32_t found = prefix_match(s, r, table, tail);
-    uint32_t cached_free = 0;
+    uint32_t *table = table_of(s, r), blocks = blocks_for(s, r->token_count);
+    /* Before a key is hashed: at best all that others hold is its prefix, but never the block
+     * of its last token. */
+    uint32_t free_count = pool_free_count(s), cached_free = 0;
+    if (blocks - (s->referenced < blocks ? s->referenced : blocks - 1) > free_count)
+        return false;
+    uint32_t found = prefix_match(s, r), need = blocks - found;
+    if (need > free_count)
+        return false;
     for (uint32_t i = 0; i < found; i++)
         cached_free += s->blocks[table[i]].state == BLOCK_CACHED;
-    uint32_t need = blocks_for(s, r->token_count) - found;
-    if (need + cached_free > pool_free_count(s))
+    if (need + cached_free > free_count)
         return false;
     for (uint32_t i = 0; i < found; i++)
         pool_share(s, table[i]);
     r->block_count = r->keyed_blocks = found;
-    memcpy(r->tail_key, tail, sizeof tail);
     r->computed = found * s->config.block_tokens;
     if (r->preemptions == 0)
         r->cached_tokens = r->computed;
@@ -222,6 +226,7 @@ static void plan_running_prompts(planning *p, uint32_t share) {
 static void plan_admissions(planning *p, uint32_t share) {
     bp_serving *s = p->s;
     request *overtaken = NULL;
+    uint32_t misfits = 0;
     for (uint32_t slot = s->waiting.head, next;
          slot != NONE && p->budget > 0 && !p->starved && s->running.count < s->config.max_running;
          slot = next) {
@@ -231,7 +236,7 @@ static void plan_admissions(planning *p, uint32_t share) {
         if (fit_samples(p, r, want) == 0)
             break;
         if (!admit(p, r)) {
-            if (r->passed_over >= MAX_PASSED_OVER)
+            if (r->passed_over >= MAX_PASSED_OVER || ++misfits == LOOK_PAST)
                 break;
             if (!overtaken)
                 overtaken = r;

@@ -26,6 +26,12 @@ static void block_key(const bp_serving *s, const uint64_t parent[2], const uint6
     memcpy(m.tokens, tokens, s->config.block_tokens * sizeof *tokens);
     bp_serving_siphash(s->config.hash_key, &m,
                        offsetof(material, tokens) + s->config.block_tokens * sizeof *tokens, key);
+#ifdef BEDPLATE_TEST_HOME_BITS /* builds of the tests: few homes, or few keys as well */
+    key[0] &= (1u << BEDPLATE_TEST_HOME_BITS) - 1;
+#endif
+#ifdef BEDPLATE_TEST_SHORT_KEYS
+    key[1] = 0;
+#endif
 }
 
 static bool same(const uint64_t a[2], const uint64_t b[2]) {
@@ -46,12 +52,14 @@ static void insert(bp_serving *s, uint32_t b) {
         i = (i + 1) & s->index_mask;
     s->index[i] = b;
     s->blocks[b].indexed = true;
+    s->inserts++;
 }
 
 void prefix_remove(bp_serving *s, uint32_t b) {
     if (!s->blocks[b].indexed)
         return;
     s->blocks[b].indexed = false;
+    s->removes++;
     uint32_t hole = (uint32_t)s->blocks[b].key[0] & s->index_mask;
     while (s->index[hole] != b)
         hole = (hole + 1) & s->index_mask;
@@ -79,25 +87,53 @@ static bool holds(const bp_serving *s, uint32_t b, const uint64_t parent[2],
            memcmp(content(s, b), tokens, s->config.block_tokens * sizeof *tokens) == 0;
 }
 
-/* Leading full blocks of r that the pool holds, the block of its last token left
- * out: at least one token must be computed to have logits. Writes block ids. */
-uint32_t prefix_match(bp_serving *s, const request *r, uint32_t *out, uint64_t tail[2]) {
-    tail[0] = tail[1] = 0;
-    if (!s->config.prefix_sharing || (r->flags & BP_SERVING_SCORE))
-        return 0;
-    const int32_t *tokens = tokens_of(s, r);
-    uint32_t limit = (r->token_count - 1) / s->config.block_tokens, found = 0;
-    while (found < limit) {
-        uint64_t key[2];
-        const int32_t *run = tokens + (uint64_t)found * s->config.block_tokens;
-        block_key(s, tail, r->domain, run, key);
-        uint32_t b = prefix_find(s, key);
-        if (b == NONE || !holds(s, b, tail, r->domain, run))
-            break;
-        out[found++] = b;
-        memcpy(tail, key, sizeof key);
+static bool may_share(const bp_serving *s, const request *r) {
+    return s->config.prefix_sharing && !(r->flags & BP_SERVING_SCORE);
+}
+
+/* Brings the match of a waiting request up to the index, whose chain is r->tail_key and
+ * `table`. Blocks that were kept are compared, not hashed: an indexed block with the same
+ * parent, domain and tokens has the same key. Only what lies beyond them is hashed, one
+ * block further than found. Returns how many keys were hashed. */
+static uint32_t rematch(const bp_serving *s, request *r, const int32_t *tokens, uint32_t *table) {
+    uint32_t bt = s->config.block_tokens, hashed = 0;
+    if (r->seen_removes != s->removes) {
+        uint64_t tail[2] = {0, 0};
+        uint32_t kept = 0;
+        for (; kept < r->matched; kept++) {
+            const block *x = &s->blocks[table[kept]];
+            if (!x->indexed ||
+                !holds(s, table[kept], tail, r->domain, tokens + (uint64_t)kept * bt))
+                break;
+            memcpy(tail, x->key, sizeof tail);
+        }
+        r->matched = kept;
+        memcpy(r->tail_key, tail, sizeof tail);
+        r->seen_removes = s->removes;
     }
-    return found;
+    if (r->seen_inserts == s->inserts)
+        return hashed;
+    /* The block of the last token is left out: one token must be computed to have logits. */
+    uint32_t limit = (r->token_count - 1) / bt;
+    while (r->matched < limit) {
+        uint64_t key[2];
+        const int32_t *run = tokens + (uint64_t)r->matched * bt;
+        block_key(s, r->tail_key, r->domain, run, key);
+        hashed++;
+        uint32_t b = prefix_find(s, key);
+        if (b == NONE || !holds(s, b, r->tail_key, r->domain, run))
+            break;
+        table[r->matched++] = b;
+        memcpy(r->tail_key, key, sizeof key);
+    }
+    r->seen_inserts = s->inserts;
+    return hashed;
+}
+
+uint32_t prefix_match(bp_serving *s, request *r) {
+    if (may_share(s, r))
+        s->stats.prefix_hashes += rematch(s, r, tokens_of(s, r), table_of(s, r));
+    return r->matched;
 }
 
 void prefix_extend(bp_serving *s, request *r) {
@@ -109,6 +145,7 @@ void prefix_extend(bp_serving *s, request *r) {
         uint32_t b = table_of(s, r)[r->keyed_blocks];
         uint64_t key[2];
         block_key(s, r->tail_key, r->domain, run, key);
+        s->stats.prefix_hashes++;
         uint32_t other = prefix_find(s, key);
         if (other == NONE) {
             block *x = &s->blocks[b];
@@ -126,7 +163,31 @@ void prefix_extend(bp_serving *s, request *r) {
     }
 }
 
+static int32_t check_match(const bp_serving *s, const request *r) {
+    uint32_t width = s->blocks_per_request, *kept = s->scratch, *anew = s->scratch + width;
+    const int32_t *tokens = s->tokens + (uint64_t)slot_of(s, r) * s->config.max_model_tokens;
+    request one = *r, two = *r;
+    memcpy(kept, s->tables + (uint64_t)slot_of(s, r) * width, r->matched * sizeof *kept);
+    two.matched = 0;
+    two.tail_key[0] = two.tail_key[1] = 0;
+    two.seen_inserts = s->inserts + 1;
+    rematch(s, &one, tokens, kept);
+    rematch(s, &two, tokens, anew);
+    if (one.matched != two.matched || memcmp(kept, anew, one.matched * sizeof *kept) != 0 ||
+        !same(one.tail_key, two.tail_key))
+        return bp_serving_fail(BP_SERVING_INVARIANT,
+                               "I8: request %llu keeps a match of %u blocks, a new one finds %u",
+                               (unsigned long long)r->id, one.matched, two.matched);
+    return BP_SERVING_OK;
+}
+
 int32_t prefix_check(const bp_serving *s) {
+    for (uint32_t slot = s->waiting.head; slot != NONE; slot = s->requests[slot].next) {
+        int32_t status =
+            may_share(s, &s->requests[slot]) ? check_match(s, &s->requests[slot]) : BP_SERVING_OK;
+        if (status)
+            return status;
+    }
     uint32_t indexed = 0, entries = 0;
     for (uint32_t b = 0; b < s->config.block_count; b++) {
         if (!s->blocks[b].indexed)

@@ -128,7 +128,8 @@ int32_t request_add(bp_serving *s, const bp_serving_event *e) {
 void request_release_blocks(bp_serving *s, request *r) {
     while (r->block_count > 0)
         pool_release(s, table_of(s, r)[--r->block_count]);
-    r->computed = r->keyed_blocks = 0;
+    r->computed = r->keyed_blocks = r->matched = 0;
+    r->seen_inserts = r->seen_removes = 0;
     r->tail_key[0] = r->tail_key[1] = 0;
     r->unindexable = false;
 }

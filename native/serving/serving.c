@@ -68,6 +68,7 @@ static uint64_t lay_out(bp_serving *s, char *arena) {
     s->requests = carve(arena, &used, c->max_requests, sizeof *s->requests);
     s->slot_index = carve(arena, &used, slots, 4);
     s->tables = carve(arena, &used, (uint64_t)c->max_requests * s->blocks_per_request, 4);
+    s->scratch = carve(arena, &used, 2 * (uint64_t)s->blocks_per_request, 4);
     s->plan = carve(arena, &used, c->max_running, sizeof *s->plan);
     s->tokens = carve(arena, &used, (uint64_t)c->max_requests * c->max_model_tokens, 4);
     return used;

@@ -8,6 +8,7 @@
  *  I5 a planned step holds at most max_batched_tokens tokens
  *  I6 a cached or referenced block with a key is found by that key
  *  I7 a free block (clean or cached) is on exactly one free list
+ *  I8 what a waiting request keeps of its prefix match is what a new match finds
  */
 #ifndef BEDPLATE_SERVING_STATE_H
 #define BEDPLATE_SERVING_STATE_H
@@ -42,6 +43,10 @@ typedef struct {
     uint64_t arrival; /* order of ADD */
     uint64_t domain[2];
     uint64_t tail_key[2]; /* key of the last indexed block of this request */
+    /* Of a waiting request: its table's first `matched` entries are the blocks of its
+     * prefix and tail_key is the last one's key, as of these counts of the index. */
+    uint64_t seen_inserts, seen_removes;
+    uint32_t matched;
     int32_t priority;
     uint32_t state, flags;
     uint32_t prompt_tokens, token_count, max_tokens; /* max_tokens: prompt + output */
@@ -69,6 +74,8 @@ struct bp_serving {
     uint32_t referenced;
     uint32_t *index; /* open addressing, linear probing, backward-shift deletion */
     uint32_t index_mask;
+    uint64_t inserts, removes; /* of the index, since create */
+    uint32_t *scratch;         /* [2, blocks_per_request], for bp_serving_check */
     request *requests;
     int32_t *tokens;       /* [max_requests, max_model_tokens] */
     uint32_t *tables;      /* [max_requests, blocks_per_request] */
@@ -98,8 +105,8 @@ int32_t pool_check(const bp_serving *s);
 /* prefix.c */
 uint32_t prefix_find(const bp_serving *s, const uint64_t key[2]); /* block or NONE */
 void prefix_remove(bp_serving *s, uint32_t b);
-uint32_t prefix_match(bp_serving *s, const request *r, uint32_t *out, uint64_t tail[2]);
-void prefix_extend(bp_serving *s, request *r); /* index blocks that became full */
+uint32_t prefix_match(bp_serving *s, request *r); /* blocks, in the request's table */
+void prefix_extend(bp_serving *s, request *r);    /* index blocks that became full */
 int32_t prefix_check(const bp_serving *s);
 
 /* request.c */

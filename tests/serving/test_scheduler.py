@@ -56,13 +56,17 @@ class Driver:
         self.scheduler = Scheduler(limits, hash_key=KEY)
         self.arrays = PlanArrays(limits)
         self.live: dict[int, dict[str, object]] = {}
-        self.slots: dict[int, tuple[int, ...]] = {}  # KV slot -> the prefix it holds
+        self.slots: dict[int, object] = {}  # KV slot -> the domain and prefix it holds
         self.preemptions: dict[int, int] = {}
         self.finished: list[int] = []
 
     def add(self, request: int, prompt: list[int], new: int, **options: object) -> None:
         self.scheduler.apply([Event.add(request, prompt, new, **options)])  # type: ignore[arg-type]
-        self.live[request] = {"tokens": list(prompt), "want": len(prompt) + new}
+        self.live[request] = {
+            "tokens": list(prompt),
+            "want": len(prompt) + new,
+            "domain": options.get("domain", (0, 0)),
+        }
 
     def end(self, request: int) -> None:
         self.scheduler.apply([Event.end(request)])
@@ -82,6 +86,7 @@ class Driver:
         for row in range(plan.row_count):
             request = int(a["row_request"][row])
             tokens: list[int] = self.live[request]["tokens"]  # type: ignore[assignment]
+            domain = self.live[request]["domain"]
             first, count = int(a["row_first"][row]), int(a["row_tokens"][row])
             start = int(a["query_start"][row])
             assert int(a["query_start"][row + 1]) == start + count
@@ -95,10 +100,10 @@ class Driver:
                 assert a["kv_slots"][start + i] == slot
                 assert slot not in written, "two rows write one slot"
                 written.add(slot)
-                self.slots[slot] = tuple(tokens[: position + 1])
+                self.slots[slot] = (domain, tokens[: position + 1])
             for position in range(first + count):
                 slot = int(table[position // bt]) * bt + position % bt
-                assert self.slots[slot] == tuple(tokens[: position + 1]), "stale KV is read"
+                assert self.slots[slot] == (domain, tokens[: position + 1]), "stale KV is read"
         sampled = np.full(plan.sample_count, -1, np.int32)
         ends = []
         for i in range(plan.sample_count):
@@ -354,3 +359,81 @@ def test_random_histories_lose_nothing(
     stats = driver.scheduler.stats()
     assert stats.blocks_referenced == stats.blocks_fenced == stats.waiting == stats.running == 0
     assert stats.blocks_clean + stats.blocks_cached == blocks
+
+
+@pytest.mark.parametrize(("tail", "free"), [(8, 0), (20, 1)])
+def test_waiting_requests_that_do_not_fit_cost_a_step_next_to_nothing(tail: int, free: int) -> None:
+    """200 of them behind a request that fills the pool but for `free` blocks and has their
+    prefix of 50 blocks: a few are looked at, and no key of theirs is computed a second time."""
+    prefix = list(range(800))
+    driver = Driver(
+        small(
+            block_count=51 + free,
+            block_tokens=16,
+            max_requests=201,
+            max_running=201,
+            max_batched_tokens=64,
+            max_model_tokens=832,
+        )
+    )
+    driver.add(0, [*prefix, 1], 15)
+    while driver.scheduler.stats().blocks_referenced < 51:
+        driver.step()
+    for request in range(1, 201):
+        driver.add(request, [*prefix, *range(request, request + tail)], 4)
+    counts = [driver.scheduler.stats().prefix_hashes]
+    for _ in range(5):
+        assert driver.step() == 1
+        counts.append(driver.scheduler.stats().prefix_hashes)
+    first, *later = np.diff(counts)
+    assert first <= 4 * 51
+    assert max(later) <= 4
+
+
+def test_small_requests_overtake_a_large_one_sixteen_times_and_no_more() -> None:
+    """One comes in each step and would fit: sixteen get in before the large one, then none."""
+    driver = Driver(small(block_count=12, prefix_sharing=False))
+    driver.add(0, list(range(20)), 26)
+    driver.step()
+    driver.step()
+    driver.add(1, list(range(40)), 4)
+    for request in range(2, 24):
+        driver.add(request, [1, 2], 1)
+        driver.step()
+    assert driver.finished == list(range(2, 18))
+    driver.drain()
+    assert 1 in driver.finished
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_every_token_of_a_block_is_in_its_key(place: int) -> None:
+    """Blocks that differ in one token, in the domain or in what precedes them are all kept."""
+    driver = Driver(small())
+    prompts = [[1, 2, 3, 4, 9], [1, 2, 3, 4, 9]]
+    prompts[1][place] = 7
+    prompts.append([5, 5, 5, 5, *prompts[0]])
+    for domain in ((0, 0), (1, 0), (0, 1)):
+        for prompt in prompts:
+            driver.add(len(driver.finished), prompt, 1, domain=domain)
+            driver.drain()
+    for domain in ((0, 0), (1, 0), (0, 1)):
+        for prompt in prompts:
+            hits = driver.scheduler.stats().prefix_hit
+            driver.add(len(driver.finished), prompt, 1, domain=domain)
+            driver.drain()
+            assert driver.scheduler.stats().prefix_hit - hits == len(prompt) - 1
+
+
+def test_ids_that_collide_in_the_table_are_found_after_others_left() -> None:
+    """Four of eight places taken, in any order of coming and going: nobody is lost."""
+    rng = np.random.default_rng(5)
+    scheduler = Scheduler(small(max_requests=4, max_running=4), hash_key=KEY)
+    live: list[int] = []
+    for _ in range(2000):
+        if len(live) < 4 and rng.random() < 0.6:
+            live.append(int(rng.integers(1, 2**62)))
+            scheduler.apply([Event.add(live[-1], [1, 2], 1)])
+        elif live:
+            scheduler.apply([Event.end(live.pop(int(rng.integers(len(live)))))])
+        scheduler.check()
+    assert scheduler.stats().waiting == len(live)

@@ -42,7 +42,8 @@ typedef struct {
 typedef struct {
   uint32_t struct_size, waiting, running, blocks_clean, blocks_cached, blocks_referenced,
       blocks_fenced;
-  uint64_t steps, preemptions, evictions, prefix_queried, prefix_hit, added, ended;
+  uint64_t steps, preemptions, evictions, prefix_queried, prefix_hit, added, ended,
+      prefix_hashes;
 } bp_serving_stats;
 int32_t bp_serving_create(const bp_serving_config *, bp_serving **);
 void bp_serving_destroy(bp_serving *);
@@ -153,6 +154,7 @@ class Stats:
     prefix_hit: int
     added: int
     ended: int
+    prefix_hashes: int
 
 
 class PlanArrays:

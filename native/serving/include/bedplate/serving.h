@@ -107,6 +107,7 @@ typedef struct {
     uint64_t steps, preemptions, evictions; /* since create */
     uint64_t prefix_queried, prefix_hit;    /* tokens */
     uint64_t added, ended;                  /* requests */
+    uint64_t prefix_hashes;                 /* keys of blocks computed */
 } bp_serving_stats;
 
 BP_SERVING_API int32_t bp_serving_create(const bp_serving_config *config, bp_serving **out);
