@@ -88,6 +88,42 @@ def test_an_alias_never_disagrees(registry: Registry) -> None:
     assert series(registry)["vllm:prompt_tokens_total|model_name=m"] == 6.0
 
 
+def test_a_derived_metric_is_made_of_the_series_that_differ_in_one_label(
+    registry: Registry,
+) -> None:
+    """One value for each combination of the other labels, without that label."""
+    blocks = registry.gauge("engine_kv_blocks", ("engine", "state"))
+    for engine, used, free in (("a", 1, 3), ("b", 2, 0)):
+        blocks.labels(engine=engine, state="used").set(used)
+        blocks.labels(engine=engine, state="free").set(free)
+    registry.derive(
+        "vllm:kv_cache_usage_perc",
+        "engine_kv_blocks",
+        "state",
+        lambda values: values["used"] / (values["used"] + values["free"]),
+    )
+    text = registry.exposition().decode()
+    assert "# TYPE vllm:kv_cache_usage_perc gauge" in text
+    assert 'vllm:kv_cache_usage_perc{engine="a"} 0.25' in text
+    assert 'vllm:kv_cache_usage_perc{engine="b"} 1.0' in text
+
+
+def test_a_derived_counter_keeps_its_name(registry: Registry) -> None:
+    """The sum of a counter is a counter, and its series ends in _total once."""
+    tokens = registry.counter("engine_prefix_tokens_total", ("result",))
+    tokens.labels(result="hit").inc(3)
+    tokens.labels(result="miss").inc(4)
+    registry.derive(
+        "vllm:prefix_cache_queries_total",
+        "engine_prefix_tokens_total",
+        "result",
+        lambda values: sum(values.values()),
+    )
+    text = registry.exposition().decode()
+    assert "# TYPE vllm:prefix_cache_queries_total counter" in text
+    assert "\nvllm:prefix_cache_queries_total 7.0\n" in text
+
+
 def test_an_alias_of_a_histogram_has_all_its_series(registry: Registry) -> None:
     """Buckets, count and sum all carry the foreign name."""
     registry.histogram("engine_ttft_seconds", buckets=(1.0,)).observe(0.5)

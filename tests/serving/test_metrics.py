@@ -10,9 +10,10 @@ from tests.serving.files import write_gguf
 
 from bedplate.core.metrics import Registry
 from bedplate.serving.gguf_model import GgufModel
-from bedplate.serving.metrics import EngineMetrics
+from bedplate.serving.metrics import EngineMetrics, add_vllm_aliases
 from bedplate.serving.request import FinishReason, Live, Request
 from bedplate.serving.sampling import Sampling
+from bedplate.serving.scheduler import Stats
 
 SECOND = 1_000_000_000
 
@@ -73,3 +74,54 @@ def test_a_request_that_failed_has_no_latency(live: Live, reason: FinishReason, 
     metrics.ended(live, reason, 21 * SECOND)
     assert read(registry, "requests_total", code=code) == 1.0
     assert read(registry, "e2e_seconds_count") == 0.0
+
+
+# The table of names that dashboards made for vLLM ask for; histograms by their base name.
+VLLM_NAMES = {
+    "num_requests_running",
+    "num_requests_waiting",
+    "kv_cache_usage_perc",
+    "time_to_first_token_seconds",
+    "time_per_output_token_seconds",
+    "e2e_request_latency_seconds",
+    "request_queue_time_seconds",
+    "prefix_cache_queries_total",
+    "prefix_cache_hits_total",
+    "num_preemptions_total",
+    "prompt_tokens_total",
+    "generation_tokens_total",
+    "request_success_total",
+}
+
+
+def test_the_aliases_are_the_names_of_the_table_and_no_others() -> None:
+    """Each with a series, under labels of ours without the one that chose it."""
+    registry = Registry()
+    EngineMetrics(registry, "tiny", "1.0")
+    add_vllm_aliases(registry)
+    found = [family for family in registry.collect() if family.name.startswith("vllm:")]
+    assert sorted(family.name for family in found) == sorted(f"vllm:{n}" for n in VLLM_NAMES)
+    for family in found:
+        assert family.samples, family.name
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == {"model_name", "engine"}
+
+
+def test_derived_names_say_what_vllm_means() -> None:
+    """Usage is the share of all blocks that requests hold; queries are hits and misses."""
+    registry = Registry()
+    metrics = EngineMetrics(registry, "tiny", "1.0")
+    add_vllm_aliases(registry)
+    metrics.stepped(
+        Stats(
+            waiting=0, running=1, blocks_clean=10, blocks_cached=5, blocks_referenced=4,
+            blocks_fenced=1, steps=1, preemptions=0, evictions=0, prefix_queried=70,
+            prefix_hit=48, added=1, ended=0, prefix_hashes=4,
+        ),
+        1,
+    )  # fmt: skip
+    text = registry.exposition().decode()
+    labels = '{engine="bedplate",model_name="tiny"}'
+    for line in ("kv_cache_usage_perc{} 0.25", "prefix_cache_queries_total{} 70.0",
+                 "prefix_cache_hits_total{} 48.0"):  # fmt: skip
+        assert f"vllm:{line.replace('{}', labels)}\n" in text

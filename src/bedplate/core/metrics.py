@@ -3,8 +3,8 @@
 `Registry` is prometheus-client with three rules on top: every name gets the
 prefix `bedplate_` and must be well formed; label keys are fixed at creation;
 asking again for a metric with the same name gives the same one, and with
-another kind or other labels is an error. Foreign names (vLLM's) exist only as
-`alias`es of ours, computed when read, so they can never disagree.
+another kind or other labels is an error. Foreign names (vLLM's) exist only as an
+`alias` of ours, or `derive`d from one, computed when read: they can never disagree.
 
 prometheus-client adds a `_created` series to counters and histograms; they
 are dropped when collected.
@@ -146,7 +146,7 @@ class Registry:
         self._prometheus = prometheus.CollectorRegistry()
         self._lock = threading.Lock()
         self._made: dict[str, tuple[object, tuple[object, ...]]] = {}
-        self._aliases: list[_Alias] = []
+        self._aliases: list[_Alias | _Derived] = []
 
     def counter(self, name: str, labels: Sequence[str] = (), *, help: str = "") -> Counter:
         """See `MetricRegistry.counter`."""
@@ -179,6 +179,16 @@ class Registry:
         labels; `scale` multiplies values (of gauges and counters).
         """
         self._aliases.append(_Alias(foreign, PREFIX + name, dict(where or {}), scale))
+
+    def derive(
+        self, foreign: str, name: str, label: str, f: Callable[[Mapping[str, float]], float]
+    ) -> None:
+        """Publish one value made of the series of `name` that differ in `label` only.
+
+        `f` gets their values by that label's, which the foreign series lack. For gauges
+        and counters.
+        """
+        self._aliases.append(_Derived(foreign, PREFIX + name, label, f))
 
     def collect(self) -> list[Family]:
         """Everything published, aliases last."""
@@ -237,6 +247,24 @@ class _Alias:
                 name = self.foreign + sample.name.removeprefix(family.name)
                 samples.append(Sample(name, labels, sample.value * self.scale))
         return Family(self.foreign, family.kind, family.help, tuple(samples))
+
+
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    foreign: str
+    of: str
+    label: str
+    f: Callable[[Mapping[str, float]], float]
+
+    def apply(self, family: Family) -> Family:
+        groups: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+        for sample in family.samples:
+            rest = tuple((k, v) for k, v in sample.labels.items() if k != self.label)
+            groups.setdefault(rest, {})[sample.labels[self.label]] = sample.value
+        samples = tuple(
+            Sample(self.foreign, dict(rest), self.f(values)) for rest, values in groups.items()
+        )
+        return Family(self.foreign, family.kind, family.help, samples)
 
 
 class _Collected(prometheus.CollectorRegistry):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from bedplate.core.metrics import LATENCY_BUCKETS_S, Histogram, MetricRegistry, Registry
 from bedplate.serving.request import FinishReason, Live
@@ -114,6 +115,12 @@ class EngineMetrics:
             self._per_token.observe(span / 1e9)
 
 
+def _share_used(blocks: Mapping[str, float]) -> float:
+    """Of all blocks, from 0 to 1; 0 before there are any."""
+    total = sum(blocks.values())
+    return blocks["used"] / total if total else 0.0
+
+
 def add_vllm_aliases(registry: Registry) -> None:
     """Repeat the rows under vLLM's names and meanings, for dashboards made for it.
 
@@ -126,6 +133,13 @@ def add_vllm_aliases(registry: Registry) -> None:
     registry.alias("vllm:prompt_tokens_total", "engine_tokens_total", {"dir": "prompt"})
     registry.alias("vllm:generation_tokens_total", "engine_tokens_total", {"dir": "generation"})
     registry.alias("vllm:prefix_cache_hits_total", "engine_prefix_tokens_total", {"result": "hit"})
+    registry.derive(
+        "vllm:prefix_cache_queries_total",
+        "engine_prefix_tokens_total",
+        "result",
+        lambda tokens: sum(tokens.values()),
+    )
+    registry.derive("vllm:kv_cache_usage_perc", "engine_kv_blocks", "state", _share_used)
     registry.alias("vllm:request_success_total", "engine_requests_total", {"code": "ok"})
     registry.alias("vllm:time_to_first_token_seconds", "engine_ttft_seconds")
     registry.alias("vllm:e2e_request_latency_seconds", "engine_e2e_seconds")
