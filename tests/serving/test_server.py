@@ -207,6 +207,8 @@ def post(server: Running, path: str, body: object, **options: object) -> httpx.R
         ({"model": "gpt", "messages": MESSAGES}, 404, "model_not_found", "model"),
         ({"model": "tiny", "messages": MESSAGES, "n": 1000000}, 400, "invalid_request", "n"),
         ({"model": "tiny", "messages": MESSAGES, "x": 1}, 400, "invalid_request", "x"),
+        ({"model": "tiny", "messages": MESSAGES, "stop_token_ids": [99999999]},
+         400, "invalid_request", "stop_token_ids"),
         ({"model": "tiny", "messages": [{"role": "user", "content": "a" * 4000}]},
          400, "context_length_exceeded", "prompt"),
         (b" " * (LONGEST_BODY_BYTES + 1), 413, "body_too_large", None),
@@ -377,3 +379,37 @@ def test_an_engine_that_fails_ends_streams_with_an_error_event(
     answer = post(server, "/v1/chat/completions", {"model": "tiny", "messages": MESSAGES})
     assert answer.status_code == 503
     assert httpx.get(server.url + "/health").status_code == 503
+
+
+def test_a_key_that_fills_its_share_of_the_queue_leaves_the_other_one_places(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streams of 64 answers until 429: the other key is still served."""
+    release, run = threading.Event(), server.engine._runner.run
+
+    def hold(plan: object) -> object:
+        release.wait(20)
+        return run(plan)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(server.engine._runner, "run", hold)
+    body = {"model": "tiny", "messages": MESSAGES, "n": 64, "max_tokens": 1, "stream": True}
+    headers = {"Authorization": f"Bearer {KEY}"}
+    statuses = []
+    with contextlib.ExitStack() as streams:
+        client = streams.enter_context(httpx.Client(timeout=30))
+        while not statuses or statuses[-1] == 200:
+            answer = streams.enter_context(
+                client.stream(
+                    "POST", server.url + "/v1/chat/completions", json=body, headers=headers
+                )
+            )
+            statuses.append(answer.status_code)
+        assert statuses == [200] * 12 + [429]
+        release.set()
+        with server.client(OTHER_KEY) as other:
+            found = other.chat.completions.create(
+                model="tiny",
+                messages=MESSAGES,
+                max_tokens=1,  # type: ignore[arg-type]
+            )
+    assert found.usage is not None

@@ -74,6 +74,8 @@ def test_ignored_fields_are_documented_and_exist() -> None:
         ({"messages": [{"role": "user", "content": "x", "weight": 1}]}, "weight"),
         ({"stop": [""]}, "stop"),
         ({"stop": ["x"] * 17}, "stop"),
+        ({"stop_token_ids": [3, -5]}, "stop_token_ids"),
+        ({"stop_token_ids": list(range(65))}, "stop_token_ids"),
     ],
 )  # fmt: skip
 def test_a_bad_field_is_refused_by_name(changes: dict[str, Any], param: str) -> None:

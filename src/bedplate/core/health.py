@@ -72,6 +72,11 @@ class Progress:
             self._state, self._reason = state, reason
             self._since_ns = self._clock.monotonic_ns()
 
+    def allow(self, stall_after_ns: int) -> None:
+        """From now on, work may wait so long without a step."""
+        with self._lock:
+            self._stall_after_ns = stall_after_ns
+
     def step(self, pending: int) -> None:
         """Work advanced; `pending` pieces of work are left."""
         with self._lock:

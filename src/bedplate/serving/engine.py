@@ -23,26 +23,17 @@ from bedplate.core.health import Health, HealthState, Progress
 from bedplate.core.logging import get_logger
 from bedplate.serving.errors import EngineStopped, RequestRefused
 from bedplate.serving.metrics import EngineMetrics
+from bedplate.serving.pace import LEAST_STALL_NS, Pace
+from bedplate.serving.queue_share import QueueShare
 from bedplate.serving.request import Live, Output, Request, Sink
 from bedplate.serving.runner import Runner
 from bedplate.serving.sampling import Sampling
 from bedplate.serving.scheduler import Event, Limits, Plan, Scheduler, Stats
 from bedplate.serving.tokenizer import Tokenizer
 
-# A step is a stall when it takes this long and as long again as a slow processor needs.
-LEAST_STALL_NS = 10_000_000_000
-SLOWEST_FLOP_PER_NS = 10  # portable loops on two cores give several times that
 _GREEDY = Sampling(temperature=0.0, seed=0)
 
 log = get_logger("serving")
-
-
-def stall_after_ns(parameters: int, rows: int) -> int:
-    """How long a step of `rows` tokens may take before it counts as hanging.
-
-    Two operations a weight and row, at a speed that every processor reaches.
-    """
-    return LEAST_STALL_NS + 2 * parameters * rows // SLOWEST_FLOP_PER_NS
 
 
 class _Scoring:
@@ -72,13 +63,13 @@ class EngineLoop:
         tokenizer: Tokenizer,
         limits: Limits,
         metrics: EngineMetrics,
+        pace: Pace,
         *,
-        stall_ns: int = LEAST_STALL_NS,
         check_every_step: bool | None = None,
     ) -> None:
         """Start the thread. `check_every_step` defaults to `BEDPLATE_CHECK=1`."""
         self.tokenizer, self.limits = tokenizer, limits
-        self._runner, self._metrics = runner, metrics
+        self._runner, self._metrics, self._pace = runner, metrics, pace
         self._scheduler = Scheduler(limits)
         chosen = os.environ.get("BEDPLATE_CHECK") == "1"
         self.check_every_step = chosen if check_every_step is None else check_every_step
@@ -88,11 +79,11 @@ class EngineLoop:
         self._wake = threading.Condition()
         self._arrived: list[Live | _Scoring] = []
         self._aborted: list[int] = []
-        self._open = 0  # requests submitted and not ended
+        self._share = QueueShare(limits.max_requests - 1)
         self._stopping: str | None = None
         self._live: dict[int, Live] = {}
         self._scorings: dict[int, _Scoring] = {}
-        self._progress = Progress(stall_ns)
+        self._progress = Progress(LEAST_STALL_NS)
         self._stats = self._scheduler.stats()
         metrics.state(self._stats)
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -115,17 +106,13 @@ class EngineLoop:
         with self._wake:
             if self._stopping is not None:
                 raise EngineStopped(self._stopping)
-            if self._open >= self.limits.max_requests - 1:
+            try:
+                self._share.take(_caller(item))
+            except RequestRefused:
                 self._metrics.refused(shed=True)
-                raise RequestRefused(
-                    f"the queue is full with {self._open} requests",
-                    code="serving.queue_full",
-                    status=429,
-                    remedy="try again later",
-                )
-            self._open += 1
+                raise
             self._arrived.append(item)
-            self._progress.arrived(self._open)
+            self._progress.arrived(self._share.taken)
             self._wake.notify()
 
     def _admissible(self, request: Request) -> int:
@@ -144,6 +131,14 @@ class EngineLoop:
                 f"the prompt has {length} tokens, this model's context holds {longest} "
                 "with the answer",
                 "serving.context_length_exceeded",
+            )
+        stop_ids = request.sampling.stop_token_ids
+        if not problem and stop_ids and max(stop_ids) >= self.tokenizer.size:
+            self._metrics.refused(shed=False)
+            raise RequestRefused(
+                f"stop_token_ids holds {max(stop_ids)}, which is outside the vocabulary "
+                f"of {self.tokenizer.size}",
+                param="stop_token_ids",
             )
         if problem:
             self._metrics.refused(shed=False)
@@ -216,7 +211,7 @@ class EngineLoop:
             else:
                 self._deliver(item, item.fail(reason, engine_ended=True))
         with self._wake:
-            self._open = 0
+            self._share.clear()
             self._wake.notify_all()
 
     def _take_arrivals(self) -> bool:
@@ -231,13 +226,13 @@ class EngineLoop:
             arrived, self._arrived = self._arrived, []
             aborted, self._aborted = self._aborted, []
         events = [self._arrive(item) for item in arrived]
-        ended = 0
+        ended: list[str | None] = []
         for identity in aborted:
             live = self._live.pop(identity, None)
             if live is not None:
                 events.append(Event.end(identity))
                 self._deliver(live, live.abort())
-                ended += 1
+                ended.append(live.request.caller)
         if events:
             self._scheduler.apply(events, now_ns=time.monotonic_ns())
             self._stats = self._scheduler.stats()
@@ -274,7 +269,10 @@ class EngineLoop:
                 )
             return
         self._prepare_samples(plan)
+        self._progress.allow(self._pace.allowed_ns(plan.token_count))
+        began_ns = time.monotonic_ns()
         sampled = self._runner.run(plan)
+        self._pace.took(plan.token_count, time.monotonic_ns() - began_ns)
         self._scheduler.apply([Event.step_done(plan.step, sampled), *self._hand_out(plan, sampled)])
         if self.check_every_step:
             self._scheduler.check()
@@ -291,16 +289,21 @@ class EngineLoop:
                 live.cached_tokens = int(arrays["row_cached"][row])
         for i in range(plan.sample_count):
             live = self._live.get(int(arrays["row_request"][arrays["sample_row"][i]]))
-            rows[i] = (
-                live.request.sampling.row(live.generated) if live is not None else _GREEDY.row(0)
-            )
+            if live is None:
+                rows[i] = _GREEDY.row(0)
+                continue
+            rows[i] = live.request.sampling.row(live.generated)
+            if (ids := live.barred()) is not None:
+                self._runner.barred[i] = ids
 
     def _hand_out(self, plan: Plan, sampled: NDArray[np.int32]) -> list[Event]:
         """Deliver the step's tokens; the requests that ended, as events."""
-        arrays, ends, now_ns = plan.arrays, [], time.monotonic_ns()
+        arrays, now_ns = plan.arrays, time.monotonic_ns()
+        ends: list[Event] = []
         owners = arrays["row_request"][arrays["sample_row"][: plan.sample_count]]
         if self._scorings:
             ends += self._collect_scores(plan, owners)
+        callers: list[str | None] = [None] * len(ends)
         for identity, token in zip(owners.tolist(), sampled.tolist(), strict=True):
             live = self._live.get(identity)
             if live is None:
@@ -313,7 +316,8 @@ class EngineLoop:
             if output.finish_reason is not None:
                 del self._live[identity]
                 ends.append(Event.end(identity))
-        self._closed(len(ends))
+                callers.append(live.request.caller)
+        self._closed(callers)
         return ends
 
     def _collect_scores(self, plan: Plan, owners: NDArray[np.uint64]) -> list[Event]:
@@ -342,11 +346,17 @@ class EngineLoop:
                 completion_tokens=output.completion_tokens,
             )
 
-    def _closed(self, count: int) -> None:
+    def _closed(self, callers: Sequence[str | None]) -> None:
+        """One request of each of these callers ended."""
         with self._wake:
-            self._open -= count
+            for caller in callers:
+                self._share.give_back(caller)
             self._wake.notify_all()
-        self._progress.step(self._open)
+        self._progress.step(self._share.taken)
+
+
+def _caller(item: Live | _Scoring) -> str | None:
+    return None if isinstance(item, _Scoring) else item.request.caller
 
 
 def _outside(ids: Sequence[int], size: int) -> int | None:

@@ -18,7 +18,7 @@ from bedplate.core.metrics import Registry
 from bedplate.core.modelname import model_name
 from bedplate.hal.api import Device, open_device
 from bedplate.kernels.api import select
-from bedplate.serving.engine import EngineLoop, stall_after_ns
+from bedplate.serving.engine import EngineLoop
 from bedplate.serving.errors import LimitsError, ModelFileError
 from bedplate.serving.generate import Result, generate
 from bedplate.serving.gguf_model import GgufModel
@@ -26,6 +26,7 @@ from bedplate.serving.metrics import EngineMetrics, add_vllm_aliases
 from bedplate.serving.modelfile import ModelFile
 from bedplate.serving.models.base import Precision
 from bedplate.serving.models.llama import Llama
+from bedplate.serving.pace import Pace, stall_after_ns
 from bedplate.serving.runner import Runner
 from bedplate.serving.safetensors_model import SafetensorsModel
 from bedplate.serving.sampling import Sampling
@@ -259,7 +260,8 @@ class Engine(EngineLoop):
             self.registry = registry or Registry()
             stall_ns = stall_after_ns(model.config.parameters, options.max_batched_tokens)
             runner, limits, metrics = self._assemble(model, options, tokenizer.size, stall_ns)
-            super().__init__(runner, tokenizer, limits, metrics, stall_ns=stall_ns)
+            pace = Pace(model.config.parameters)
+            super().__init__(runner, tokenizer, limits, metrics, pace)
             self._resources = undo.pop_all()
 
     def _assemble(

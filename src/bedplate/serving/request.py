@@ -2,7 +2,9 @@
 
 `Live.push` takes a sampled id and decides, in this order: no token (NaN logits),
 an end id, a stop id, a stop string, the length. Text is released as the
-detokeniser and the stop matcher allow.
+detokeniser and the stop matcher allow. Before `min_tokens` the ids that end are
+`barred`: the engine keeps them from being drawn, so that the model never goes on
+behind its own end.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bedplate.serving.errors import AnswerLost, EngineStopped, ServingError
 from bedplate.serving.sampling import Sampling
@@ -31,7 +36,8 @@ class Request:
     """What a caller asks of the engine.
 
     `prompt` are token ids; `domain` separates prefix sharing between callers;
-    lower `priority` goes first; `trace_id` joins the logs of one request.
+    lower `priority` goes first; `trace_id` joins the logs of one request. `caller`
+    has a share of the queue; None is this process itself, which has all of it.
     """
 
     prompt: Sequence[int]
@@ -39,6 +45,7 @@ class Request:
     priority: int = 0
     domain: tuple[int, int] = (0, 0)
     trace_id: str | None = None
+    caller: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,16 +101,23 @@ class Live:
         self._end_ids = frozenset() if sampling.ignore_eos else tokenizer.end_ids
         self._stop_ids = frozenset(sampling.stop_token_ids)
         self._size = tokenizer.size
+        self._least = sampling.min_tokens
+        self._barred = np.array(sorted(self._end_ids | self._stop_ids), np.int64)
+
+    def barred(self) -> NDArray[np.int64] | None:
+        """Ids that must not be drawn next, if any."""
+        return self._barred if self.generated < self._least and len(self._barred) else None
 
     def push(self, token: int) -> Output:
         """Take one sampled id; the output's `finish_reason` says whether it was the last."""
         if not 0 <= token < self._size:
             return self.fail("the model's logits hold NaN, so no token can be chosen")
         self.generated += 1
-        may_stop = self.generated > self.request.sampling.min_tokens
-        if may_stop and (token in self._end_ids or token in self._stop_ids):
+        if token in self._end_ids or token in self._stop_ids:
             return self._output(self._release_all(), (token,), FinishReason.STOP)
-        text = self._stops.push(self._detokenizer.push(token))
+        text = self._detokenizer.push(token)
+        if self.generated >= self._least:
+            text = self._stops.push(text)
         if self._stops.matched is not None:
             return self._output(text, (token,), FinishReason.STOP)
         if self.generated >= self.max_tokens:

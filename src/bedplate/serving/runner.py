@@ -2,12 +2,14 @@
 
 Batches are recorded once per capacity (a few powers of two) and submitted as they
 are; what changes from step to step lies in device memory, where the scheduler
-writes its plan. A step is one body, one head and one sampling batch.
+writes its plan. A step is one body and one head, which ends in sampling; only where
+ids are barred from a row the two are apart, and the host writes in between.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,6 +92,9 @@ class Runner:
         self._head_sizes = capacities(samples)
         self._bodies: dict[int, Batch] = {}
         self._heads: dict[int, Batch] = {}
+        self._halves: dict[int, tuple[Batch, Batch]] = {}
+        # Sample row -> ids that it must not draw in the next step. `run` empties it.
+        self.barred: dict[int, NDArray[np.int64]] = {}
 
     def warm_up(self) -> None:
         """Record every batch, so that no step pays for it."""
@@ -108,25 +113,36 @@ class Runner:
         if size not in self._heads:
             batch = self._heads[size] = Batch()
             self._model.record_head(batch, self._step, self._logits, size)
-            logits, rows, out = self._logits, self._rows, self._sampled
-            self._ops.record(
-                batch,
-                "sample",
-                [
-                    Tensor(
-                        logits.buffer,
-                        logits.offset_bytes,
-                        (size, self._id_count),
-                        DType.F32,
-                        (logits.shape[1], 1),
-                    ),
-                    Tensor(rows.buffer, rows.offset_bytes, (size, rows.shape[1]), DType.U8),
-                    self._step.sample_count,
-                    Tensor(out.buffer, out.offset_bytes, (size,), DType.I32),
-                    None,
-                ],
-            )
+            self._record_sampling(batch, size)
         return self._heads[size]
+
+    def _head_in_halves(self, size: int) -> tuple[Batch, Batch]:
+        """What `_head` does, as logits and sampling. Recorded when first needed: few need it."""
+        if size not in self._halves:
+            logits, sampling = self._halves[size] = Batch(), Batch()
+            self._model.record_head(logits, self._step, self._logits, size)
+            self._record_sampling(sampling, size)
+        return self._halves[size]
+
+    def _record_sampling(self, batch: Batch, size: int) -> None:
+        logits, rows, out = self._logits, self._rows, self._sampled
+        self._ops.record(
+            batch,
+            "sample",
+            [
+                Tensor(
+                    logits.buffer,
+                    logits.offset_bytes,
+                    (size, self._id_count),
+                    DType.F32,
+                    (logits.shape[1], 1),
+                ),
+                Tensor(rows.buffer, rows.offset_bytes, (size, rows.shape[1]), DType.U8),
+                self._step.sample_count,
+                Tensor(out.buffer, out.offset_bytes, (size,), DType.I32),
+                None,
+            ],
+        )
 
     def run(self, plan: Plan) -> NDArray[np.int32]:
         """Run `plan`, whose arrays are `self.arrays` and whose sample rows are set.
@@ -136,17 +152,35 @@ class Runner:
         """
         self._counts[:] = (plan.token_count, plan.row_count, plan.sample_count)
         body = self._body(self._body_sizes[bisect_left(self._body_sizes, plan.token_count)])
-        self._submitted += 1
-        signal = [(self._timeline, self._submitted)]
+        batches = [body]
         if plan.sample_count:
-            head = self._head(self._head_sizes[bisect_left(self._head_sizes, plan.sample_count)])
-            self._queue.submit(body, tag=plan.step)
-            self._queue.submit(head, tag=plan.step, signal=signal)
-        else:
-            self._queue.submit(body, tag=plan.step, signal=signal)
-        self._timeline.wait(self._submitted, self._deadline_ns)
+            size = self._head_sizes[bisect_left(self._head_sizes, plan.sample_count)]
+            if self.barred:
+                logits, sampling = self._head_in_halves(size)
+                self._submit([body, logits], plan.step)
+                self._bar()
+                batches = [sampling]
+            else:
+                batches.append(self._head(size))
+        self._submit(batches, plan.step)
         sampled: NDArray[np.int32] = self._sampled.view()[: plan.sample_count].copy()
         return sampled
+
+    def _submit(self, batches: Sequence[Batch], step: int) -> None:
+        """Run the batches in order, and wait for the last."""
+        *before, last = batches
+        for batch in before:
+            self._queue.submit(batch, tag=step)
+        self._submitted += 1
+        self._queue.submit(last, tag=step, signal=[(self._timeline, self._submitted)])
+        self._timeline.wait(self._submitted, self._deadline_ns)
+
+    def _bar(self) -> None:
+        """Take the barred ids out of their rows: no draw finds minus infinity."""
+        logits = self._logits.view()
+        for row, ids in self.barred.items():
+            logits[row, ids] = -np.inf
+        self.barred = {}
 
     def logits(self, count: int) -> NDArray[np.float32]:
         """The first `count` rows of the last step's logits, [count, vocabulary].

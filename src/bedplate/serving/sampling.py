@@ -23,6 +23,7 @@ SAMPLE_ROW = np.dtype(
     ]
 )
 MOST_STOPS = 16
+MOST_STOP_IDS = 64
 MAX_SEED = 2**64
 COLDEST = 1e-6  # below it a float32 softmax is greedy, and 1/temperature would overflow
 
@@ -33,7 +34,8 @@ class Sampling:
 
     `temperature` 0 is greedy; `top_k` 0, `top_p` 1 and `min_p` 0 are off. Equal
     `seed`, prompt and parameters give equal draws; without one it is random.
-    `max_tokens` None means up to the context's end.
+    `max_tokens` None means up to the context's end. Before `min_tokens` are made, no
+    end or stop id is drawn and no stop string looked for.
     """
 
     temperature: float = 1.0
@@ -59,11 +61,14 @@ class Sampling:
             ("min_tokens", self.min_tokens >= 0, "0 or more"),
             ("stop", len(self.stop) <= MOST_STOPS and all(self.stop),
              f"at most {MOST_STOPS} strings, none empty"),
+            ("stop_token_ids",
+             len(self.stop_token_ids) <= MOST_STOP_IDS and min(self.stop_token_ids, default=0) >= 0,
+             f"at most {MOST_STOP_IDS} ids of the vocabulary"),
         ]  # fmt: skip
         for name, sound, rule in ranges:
             if not sound:
                 value = getattr(self, name)
-                shown = list(value) if isinstance(value, tuple) else value
+                shown = list(value[:MOST_STOP_IDS]) if isinstance(value, tuple) else value
                 raise RequestRefused(f"{name} is {shown}, it must be {rule}", param=name)
 
     def row(self, token_index: int) -> tuple[float, float, float, int, int, int, bytes]:

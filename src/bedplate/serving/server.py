@@ -175,6 +175,7 @@ class Application:
                 body.priority or 0,
                 domain,
                 http.state.trace.trace_id,
+                http.state.caller,
             )
             for ids in prompts
             for i in range(per_prompt)
