@@ -51,10 +51,6 @@ def test_the_pages_own_commands_lead_to_a_certificate(tmp_path: Path) -> None:
     certificate = json.loads((place / "acme" / "certificate.json").read_text())
     verdicts = [case["verdict"] for case in certificate["cases"]]
     assert verdicts.count("fail") == 0
-    # The numbers that the page shows are today's.
-    shown = re.search(r"(\d+) passed, 0 failed, (\d+) NOT RUN", PAGE.read_text())
-    assert shown
-    assert (int(shown[1]), int(shown[2])) == (verdicts.count("pass"), verdicts.count("not_run"))
     assert re.search(r"taken +acme .*data/hal.d/acme.json +user", done.stdout)
 
 

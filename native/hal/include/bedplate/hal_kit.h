@@ -45,10 +45,10 @@ static int32_t bp_kit_open_device(uint32_t index, uint64_t *device) {
 static int32_t bp_kit_close_device(uint64_t device) {
     pthread_mutex_lock(&bp_kit_lock);
     bp_kit_object *owner = bp_kit_find(device, BP_KIT_DEVICE, 0);
-    for (bp_kit_object *one = bp_kit_objects; owner && one < bp_kit_objects + BP_KIT_OBJECTS; one++)
+    for (bp_kit_object *one = bp_kit_objects; owner && one < bp_kit_objects + bp_kit_used; one++)
         if (one->kind == BP_KIT_QUEUE && one->owner == device)
             bp_kit_cancel(device, one);
-    for (bp_kit_object *one = bp_kit_objects; owner && one < bp_kit_objects + BP_KIT_OBJECTS; one++)
+    for (bp_kit_object *one = bp_kit_objects; owner && one < bp_kit_objects + bp_kit_used; one++)
         if (one->kind != BP_KIT_FREE && (one->owner == device || one == owner))
             bp_kit_drop(one);
     pthread_cond_broadcast(&bp_kit_moved);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BP_KIT_OBJECTS 1024u
+#define BP_KIT_OBJECTS 65536u
 
 /* What you write. Called from any thread, one call at a time; a function that fails
  * leaves a sentence with bp_kit_refuse and returns its status. */
@@ -58,6 +58,9 @@ typedef struct bp_kit_object {
 static pthread_mutex_t bp_kit_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t bp_kit_moved;
 static bp_kit_object bp_kit_objects[BP_KIT_OBJECTS];
+/* Slots ever used, which are all that is looked through; how many of them are free again, and where
+ * to look for one. */
+static uint32_t bp_kit_used, bp_kit_free, bp_kit_next;
 static _Thread_local char bp_kit_said[256];
 static const bp_kit_driver *bp_kit_device_driver;
 
@@ -96,18 +99,27 @@ static bp_kit_object *bp_kit_find(uint64_t handle, uint32_t kind, uint64_t owner
     return NULL;
 }
 
-/* A new object of a device (0 for a device itself), or null with a sentence. Holds the lock. */
-static bp_kit_object *bp_kit_add(uint32_t kind, uint64_t owner) {
-    bp_kit_object *one = NULL, *device = owner ? bp_kit_find(owner, BP_KIT_DEVICE, 0) : NULL;
-    if (owner && !device)
-        return NULL;
-    for (uint32_t i = 0; i < BP_KIT_OBJECTS && !one; i++)
-        if (bp_kit_objects[i].kind == BP_KIT_FREE)
-            one = &bp_kit_objects[i];
-    if (!one) {
-        bp_kit_refuse(BP_OUT_OF_MEMORY, "all %u handles are in use", BP_KIT_OBJECTS);
-        return NULL;
+/* A free slot, or null with a sentence. Holds the lock. */
+static bp_kit_object *bp_kit_slot(void) {
+    for (uint32_t i = 0; bp_kit_free && i < bp_kit_used; i++) {
+        bp_kit_next = bp_kit_next + 1 < bp_kit_used ? bp_kit_next + 1 : 0;
+        if (bp_kit_objects[bp_kit_next].kind == BP_KIT_FREE) {
+            bp_kit_free--;
+            return &bp_kit_objects[bp_kit_next];
+        }
     }
+    if (bp_kit_used < BP_KIT_OBJECTS)
+        return &bp_kit_objects[bp_kit_used++];
+    bp_kit_refuse(BP_OUT_OF_MEMORY, "all %u handles are in use", BP_KIT_OBJECTS);
+    return NULL;
+}
+
+/* A new object of a device, or a device itself, or null with a sentence. Holds the lock. */
+static bp_kit_object *bp_kit_add(uint32_t kind, uint64_t owner) {
+    bp_kit_object *device = kind == BP_KIT_DEVICE ? NULL : bp_kit_find(owner, BP_KIT_DEVICE, 0);
+    bp_kit_object *one = kind == BP_KIT_DEVICE || device ? bp_kit_slot() : NULL;
+    if (!one)
+        return NULL;
     *one = (bp_kit_object){.kind = kind, .generation = one->generation + 1, .owner = owner};
     one->index = device ? device->index : 0;
     one->last = &one->first;
@@ -119,6 +131,7 @@ static void bp_kit_drop(bp_kit_object *one) {
     if (one->data)
         bp_kit_device_driver->release(one->index, one->data, one->number);
     *one = (bp_kit_object){.generation = one->generation};
+    bp_kit_free++;
 }
 
 #endif /* BEDPLATE_HAL_KIT_OBJECT_H */

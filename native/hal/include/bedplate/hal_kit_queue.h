@@ -87,8 +87,7 @@ static void bp_kit_progress(uint64_t device) {
     bp_kit_object *owner = bp_kit_find(device, BP_KIT_DEVICE, 0);
     for (int again = 1; again && owner->number;) {
         again = 0;
-        for (bp_kit_object *queue = bp_kit_objects; queue < bp_kit_objects + BP_KIT_OBJECTS;
-             queue++) {
+        for (bp_kit_object *queue = bp_kit_objects; queue < bp_kit_objects + bp_kit_used; queue++) {
             int32_t state = 1;
             while (queue->kind == BP_KIT_QUEUE && queue->owner == device && queue->first && state) {
                 bp_kit_work *one = queue->first;
@@ -105,8 +104,8 @@ static void bp_kit_progress(uint64_t device) {
             }
         }
     }
-    for (bp_kit_object *one = bp_kit_objects;
-         !owner->number && one < bp_kit_objects + BP_KIT_OBJECTS; one++)
+    for (bp_kit_object *one = bp_kit_objects; !owner->number && one < bp_kit_objects + bp_kit_used;
+         one++)
         if (one->kind == BP_KIT_RELEASED && one->owner == device)
             bp_kit_drop(one);
     pthread_cond_broadcast(&bp_kit_moved);
