@@ -21,9 +21,15 @@ LONGEST = 2048
 LONG = 400  # tokens; above, one format a prompt outside of soak
 # Rows a step may hold: kernels have tiles of their own for few rows.
 FEW, MANY = 8, 512
-# Of the error in derived standard deviations. Measured: 0.20, 0.81, 0.83; float32's sigma counts
-# every rounding of the reference and of ours, and ours rounds less often than once an operation.
-FLOOR = {Precision.FLOAT32: 0.08, Precision.BFLOAT16: 0.4, Precision.QUANTIZED: 0.4}
+# (least, most) of the rms error over all prompts, in derived standard deviations. Measured: 0.15,
+# 0.84, 0.86.
+RMS = {
+    Precision.FLOAT32: (0.08, 0.4),
+    Precision.BFLOAT16: (0.6, 1.05),
+    Precision.QUANTIZED: (0.6, 1.05),
+}
+# Share of positions with the reference's best token. Measured: 1.000, 0.991, 0.965.
+AGREEMENT = {Precision.FLOAT32: 0.99, Precision.BFLOAT16: 0.97, Precision.QUANTIZED: 0.94}
 IN_TURN = (Precision.QUANTIZED, Precision.FLOAT32, Precision.BFLOAT16)
 
 
@@ -75,10 +81,19 @@ def hold_alone(engine: Engine, chosen: list[compare.Expected]) -> None:
         if (found := compare.check(e, engine.score(e.ids), form, tally))
     }
     assert problems == {}
-    assert tally.rms_sigmas < 1.5, "sigma is too small to be believed"
-    assert tally.rms_sigmas > FLOOR[engine.precision], "sigma is too large to mean anything"
     assert tally.decided > 0.05 * tally.positions
-    assert tally.agreed > 0.85 * tally.positions
+    assert gates(tally, engine.precision) == []
+
+
+def gates(tally: compare.Tally, precision: Precision) -> list[str]:
+    """What of a comparison lies outside of what is measured for the format."""
+    least, most = RMS[precision]
+    problems = []
+    if not least <= tally.rms_sigmas <= most:
+        problems.append(f"the errors' rms is {tally.rms_sigmas:.3f} sigmas")
+    if not tally.agreed >= AGREEMENT[precision] * tally.positions:
+        problems.append(f"{tally.agreed} of {tally.positions} best tokens agree")
+    return problems
 
 
 @pytest.mark.timeout(300)
@@ -125,8 +140,7 @@ def test_the_same_prompts_inside_a_batch_of_32(
         if (found := compare.check(e, s, form, tally))
     }
     assert problems == {}
-    assert tally.rms_sigmas < 1.5
-    assert tally.agreed > 0.85 * tally.positions
+    assert gates(tally, engine.precision) == []
     for e, together in zip(chosen, scores, strict=True):
         apart = together - engine.score(e.ids)
         # Company may change the order of float32 sums, nothing else. Measured: nothing at all.
@@ -134,10 +148,18 @@ def test_the_same_prompts_inside_a_batch_of_32(
 
 
 def test_the_check_refuses_wrong_logits(engine: Engine, expected: list[compare.Expected]) -> None:
-    """Zeros, rows of another position, another vocabulary order, NaN, a small scale: all found."""
+    """Zeros, rows of another position, another vocabulary order, NaN, a scale, noise on every
+    logit, a fiftieth of the vocabulary zero: all found."""
     form, e = engine.precision.value, next(e for e in expected if 40 <= len(e.ids) <= 300)
     logits = engine.score(e.ids)
+    rng = np.random.default_rng(0)
+    columns = np.arange(logits.shape[1])
+    chosen = np.isin(columns, rng.choice(columns, 1024, replace=False))
     broken = {
+        "noise": logits + rng.normal(0, 0.3, logits.shape).astype(np.float32),
+        "first columns zero": np.where(columns < 1024, 0, logits),
+        "last columns zero": np.where(columns >= len(columns) - 1024, 0, logits),
+        "some columns zero": np.where(chosen, 0, logits),
         "zeros": np.zeros_like(logits),
         "shifted positions": np.roll(logits, 1, 0),
         "shifted vocabulary": np.roll(logits, 1, 1),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 SCHEMA = "bedplate.serving-golden/1"
 PROJECTIONS = 8
+ROWS_KEPT = 16  # of a prompt
 _SEED = 20260101
 
 
@@ -28,5 +29,6 @@ def digest_rows(rows: NDArray[np.float32], signs: NDArray[np.float32]) -> NDArra
 
 
 def rows_kept(length: int) -> list[int]:
-    """Positions whose digest is stored: the last, and up to three spread before it."""
-    return sorted({0, length // 3, 2 * length // 3, length - 1})
+    """Positions whose digest is stored: `ROWS_KEPT` spread evenly, the first and the last among
+    them; all of a shorter prompt."""
+    return sorted({round(i * (length - 1) / (ROWS_KEPT - 1)) for i in range(ROWS_KEPT)})
