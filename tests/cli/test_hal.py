@@ -13,6 +13,7 @@ from tests.cli.terminal import Terminal
 from tests.hal import foreign
 
 from bedplate.cli.main import main
+from bedplate.core.measurement import load as load_measurements
 
 
 @pytest.fixture(autouse=True)
@@ -141,3 +142,20 @@ def test_a_backend_that_crashes_is_refused_in_both_lists(
     said = capsys.readouterr().out
     assert "unusable: the backend acme is refused: it died of SIGABRT" in said
     assert "cpu:0" in said
+
+
+def test_bench_prints_and_stores(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A table with the seed, measurement/1 records in the file and with --json."""
+    out = tmp_path / "measured.json"
+    words = ["hal", "bench", "cpu", "--rounds", "2", "--seed", "7"]
+    assert main([*words, "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "memcpy" in said
+    assert "seed 7; medians of 2 rounds" in said
+    records = load_measurements(out)
+    assert {"call_c", "call_cffi", "copy_bandwidth"} <= {record["name"] for record in records}
+    assert all(record["schema"] == "bedplate.measurement/1" for record in records)
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "bedplate.measurements/1"
+    assert main(["hal", "bench", "cpu", "--rounds", "0"]) == 2

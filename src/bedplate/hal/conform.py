@@ -8,18 +8,18 @@ failure is what is wanted, and a lie that got away is the suite's fault.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED
-from bedplate.hal import certificate
-from bedplate.hal.device import DeviceInfo
+from bedplate.hal import bench, certificate
+from bedplate.hal.device import Device, DeviceInfo
 from bedplate.hal.errors import NotFound
 from bedplate.hal.loader import Backend
 from bedplate.hal.open import device_infos, load
 from bedplate.hal.suite import judge, liar
 from bedplate.hal.suite.junit import document
-from bedplate.hal.suite.registry import Tier
+from bedplate.hal.suite.registry import Case, Tier
 from bedplate.hal.suite.run import CaseResult, run, select, worker_command
 
 Progress = Callable[[DeviceInfo, int, CaseResult], object]
@@ -77,6 +77,16 @@ def exit_code(reports: Sequence[DeviceReport]) -> int:
     return EXIT_DONE
 
 
+def _performance(
+    backend: Backend, info: DeviceInfo, cases: Sequence[Case], results: Sequence[CaseResult]
+) -> list[dict[str, Any]]:
+    """What the device costs, using only what was just shown to work."""
+    verdicts = judge.verdicts(info.claims, cases, results)
+    shown = judge.certified({name: asdict(entry) for name, entry in verdicts.items()})
+    with Device(backend, replace(info, capabilities=info.claims & shown)) as device:
+        return [measurement.to_json() for measurement in bench.measure(device)]
+
+
 def _device(
     backend: Backend, info: DeviceInfo, tier: Tier, progress: Progress | None
 ) -> DeviceReport:
@@ -86,7 +96,8 @@ def _device(
         worker_command(f"{backend.spec}:{info.index}"),
         progress=(lambda result: progress(info, len(cases), result)) if progress else None,
     )
-    made = certificate.make(backend, info, tier, cases, results)
+    performance = _performance(backend, info, cases, results) if tier == "performance" else []
+    made = certificate.make(backend, info, tier, cases, results, performance)
     problems = judge.problems(backend.name, results, judge.load_expected())
     verdicts = judge.verdicts(info.claims, cases, results)
     lie = liar.lie_of(info)

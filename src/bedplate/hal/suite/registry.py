@@ -27,7 +27,8 @@ OPTIONAL = tuple(name.removeprefix("BP_CAP_").lower() for name in abi.CAPABILITY
 CAPABILITIES = MANDATORY + OPTIONAL
 
 Polarity = Literal["positive", "negative", "absent"]
-Tier = Literal["quick", "full"]
+Tier = Literal["quick", "full", "performance"]
+"""What is run: quick is a part of full, performance is full and then `hal.bench`."""
 Body = Callable[["Subject"], None]
 
 

@@ -1,0 +1,73 @@
+"""What `bedplate hal bench` and the performance tier record, and when they record nothing."""
+
+from __future__ import annotations
+
+from bedplate.hal import certificate, conform
+from bedplate.hal.api import Device, bench_device, open_device
+from bedplate.hal.open import device_infos, load
+from bedplate.hal.suite.run import CaseResult, select
+
+PEERS = {
+    "call_c": "local function call",
+    "launch_rate": None,
+    "launch_marginal": None,
+    "launch_one": None,
+    "call_cffi": None,
+    "copy_bandwidth": "memcpy",
+    "fill_bandwidth": "memset",
+}
+
+
+def test_every_quantity_is_measured_beside_its_peer(device: Device) -> None:
+    """On cpu all run; the peer is of the same rounds, in the same unit."""
+    found = {one.name: one for one in bench_device(device, rounds=3)}
+    assert set(found) == set(PEERS)
+    for name, peer in PEERS.items():
+        record = found[name]
+        assert record.status == "ok"
+        assert record.value is not None
+        assert record.value > 0
+        assert (None if record.peer is None else record.peer.name) == peer
+        assert record.kept == record.rounds == 3
+        assert record.device is not None
+        assert record.device.id == "cpu:0"
+
+
+def test_what_cannot_run_says_why() -> None:
+    """A device without timestamps has no bandwidth; one that is not the first no C program."""
+    index = next(
+        i.index
+        for i in device_infos(load("liar"))
+        if i.properties["liar.lie"] == "hidden_timestamp"
+    )
+    with open_device(f"liar:{index}", trust_claims=True) as device:
+        found = {one.name: one for one in bench_device(device, rounds=2)}
+    assert found["call_cffi"].status == "ok"
+    for name in ("copy_bandwidth", "fill_bandwidth"):
+        assert found[name].status == "not_run"
+        assert "no certified timestamps" in (found[name].reason or "")
+    assert found["call_c"].status == "not_run"
+
+
+def test_the_performance_tier_fills_the_certificate() -> None:
+    """With what was shown to work only; other tiers say that they measure nothing."""
+    backend = load("cpu")
+    (info,) = device_infos(backend)
+    cases = select(info.claims, "performance")
+    assert cases == select(info.claims, "full")
+    passed = [CaseResult(case.name, case.capability, "pass", None) for case in cases]
+    records = conform._performance(backend, info, cases, passed)
+    made = certificate.make(backend, info, "performance", cases, passed, records)
+    assert {record["name"] for record in made["performance"]} == set(PEERS)
+    assert "performance_reason" not in made
+    failed = [
+        CaseResult(r.name, r.capability, "fail", "x") if r.capability == "timestamp" else r
+        for r in passed
+    ]
+    records = conform._performance(backend, info, cases, failed)
+    status = {record["name"]: record["status"] for record in records}
+    assert status["copy_bandwidth"] == "not_run"
+    assert status["call_c"] == "ok"
+    full = certificate.make(backend, info, "full", cases, passed)
+    assert full["performance"] == []
+    assert "measures nothing" in full["performance_reason"]
