@@ -16,6 +16,18 @@ def test_every_name_is_there() -> None:
         api.nothing  # noqa: B018 (reading it is the test)
 
 
+@pytest.mark.parametrize("name", ["run_gateway", "Platform", "ask"])
+def test_what_never_computes_carries_no_engine(name: str) -> None:
+    """The gateway stays small, and a command that only asks is there at once."""
+    code = (
+        f"import sys; from bedplate.orchestrator.api import {name}; "
+        "print([m for m in ('numpy', 'tokenizers', 'gguf', 'jinja2', 'bedplate.hal.api', "
+        "'bedplate.kernels.api') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_the_supervisor_carries_neither_model_nor_device_code() -> None:
     """It lives as long as the platform: no numpy, no HTTP client, no engine."""
     code = (

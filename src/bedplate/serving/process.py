@@ -19,16 +19,18 @@ import stat
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
 
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EnvironmentLacks, UsageError
 from bedplate.core.health import HealthState
-from bedplate.serving.access import Access
 from bedplate.serving.connection import limited
-from bedplate.serving.load import Engine
-from bedplate.serving.server import Application
+
+if TYPE_CHECKING:
+    from bedplate.serving.access import Access
+    from bedplate.serving.load import Engine
 
 DRAIN_S = 20
 _WATCH_S = 0.1
@@ -177,6 +179,8 @@ def serve(
 
     Closes both.
     """
+    from bedplate.serving.server import Application  # the gateway has none of it
+
     application = Application(engine, access, engine.metrics_text).build(on_stop=engine.close)
     answer_until_stopped(
         application,

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedplate.hal.api import Batch, Device, DType, Tensor
-from bedplate.kernels.api import OpSet
+from bedplate.kernels.api import SAMPLE_ROW, OpSet
 from bedplate.serving.models.base import Model, StepTensors
-from bedplate.serving.sampling import SAMPLE_ROW
 from bedplate.serving.scheduler import Limits, Plan, PlanArrays
 
 STALLS_TO_DEADLINE = 4  # a supervisor acts on a stall first; this ends what has none

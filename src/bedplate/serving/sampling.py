@@ -6,22 +6,8 @@ import math
 import secrets
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from bedplate.serving.errors import RequestRefused
 
-# Mirrors bp_sample_row of the HAL's op vocabulary; 64 bytes.
-SAMPLE_ROW = np.dtype(
-    [
-        ("temperature", "<f4"),
-        ("top_p", "<f4"),
-        ("min_p", "<f4"),
-        ("top_k", "<u4"),
-        ("seed", "<u8"),
-        ("token_index", "<u8"),
-        ("reserved", "V32"),
-    ]
-)
 MOST_STOPS = 16
 MOST_STOP_IDS = 64
 MAX_SEED = 2**64
@@ -71,8 +57,8 @@ class Sampling:
                 shown = list(value[:MOST_STOP_IDS]) if isinstance(value, tuple) else value
                 raise RequestRefused(f"{name} is {shown}, it must be {rule}", param=name)
 
-    def row(self, token_index: int) -> tuple[float, float, float, int, int, int, bytes]:
-        """The values of `SAMPLE_ROW` for the `token_index`-th generated token."""
+    def row(self, token_index: int) -> tuple[float, float, float, int, int, int]:
+        """The values of the op's `SAMPLE_ROW` for the `token_index`-th generated token."""
         return (
             self.temperature if self.temperature >= COLDEST else 0.0,
             self.top_p,
@@ -80,5 +66,4 @@ class Sampling:
             self.top_k,
             self.seed % MAX_SEED,
             token_index,
-            b"",
         )

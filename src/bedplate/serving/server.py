@@ -32,7 +32,7 @@ from bedplate.serving.http import (
 )
 from bedplate.serving.request import Request
 from bedplate.serving.scheduler import Limits
-from bedplate.serving.stream import Answer, Choices, Submitter, error_event
+from bedplate.serving.stream import Answer, Choices, Submitter
 from bedplate.serving.template import ChatTemplate
 from bedplate.serving.tokenizer import Tokenizer
 
@@ -200,7 +200,7 @@ async def _ending_well(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for event in events:
             yield event
     except (EngineStopped, AnswerLost) as error:
-        yield error_event(str(error), error.condition)
+        yield wire.error_event(str(error), error.condition)
 
 
 def _ids(prompts: Sequence[str | list[int]]) -> list[list[int]]:

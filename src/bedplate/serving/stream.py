@@ -13,11 +13,9 @@ from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
-import msgspec
-
 from bedplate.serving.errors import AnswerLost
 from bedplate.serving.request import FinishReason, Output, Request, Sink
-from bedplate.serving.wire import Kind, error_body, usage
+from bedplate.serving.wire import Kind, sse, usage
 
 MOST_BUFFERED = 4096  # outputs, a few hundred bytes each
 
@@ -171,13 +169,3 @@ class Answer:
             sum(o.completion_tokens for o in self._totals.values()),
             sum(o.cached_tokens for o in firsts),
         )
-
-
-def sse(body: dict[str, Any]) -> bytes:
-    """One server-sent event."""
-    return b"data: " + msgspec.json.encode(body) + b"\n\n"
-
-
-def error_event(message: str, condition: str) -> bytes:
-    """The event that ends a stream which failed, and its `[DONE]`."""
-    return sse(error_body(message, 500, condition, None)) + b"data: [DONE]\n\n"

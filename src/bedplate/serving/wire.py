@@ -306,3 +306,13 @@ def error_body(message: str, status: int, condition: str, param: str | None) -> 
     kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
     kind = kinds.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": message, "type": kind, "param": param, "code": condition}}
+
+
+def sse(body: dict[str, Any]) -> bytes:
+    """One server-sent event."""
+    return b"data: " + msgspec.json.encode(body) + b"\n\n"
+
+
+def error_event(message: str, condition: str) -> bytes:
+    """The event that ends a stream which failed, and its `[DONE]`."""
+    return sse(error_body(message, 500, condition, None)) + b"data: [DONE]\n\n"

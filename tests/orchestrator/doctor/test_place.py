@@ -65,7 +65,7 @@ def test_a_model_with_another_hash_is_a_problem(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The package is there, its file was changed."""
-    monkeypatch.setattr("bedplate.serving.load._sha256", lambda path: "0" * 64)
+    monkeypatch.setattr("bedplate.serving.packaged._sha256", lambda path: "0" * 64)
     found = one(place.model())
     assert (found.verdict, found.exit_code) == (Verdict.PROBLEM, 1)
     assert "expected hash" in found.found
