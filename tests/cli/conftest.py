@@ -6,9 +6,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from tests.orchestrator.conftest import own_environment, plate, tiny_file
+from tests.orchestrator.conftest import (
+    certificates,
+    certified,
+    own_environment,
+    plate,
+    tiny_file,
+)
 
-__all__ = ["bedplate", "own_environment", "plate", "tiny_file"]
+__all__ = ["bedplate", "certificates", "certified", "own_environment", "plate", "tiny_file"]
 
 
 def bedplate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -17,11 +18,13 @@ from tests.cli.conftest import bedplate
 from tests.cli.terminal import Terminal
 from tests.orchestrator.conftest import MESSAGES, SMALL, client, processes_of, until
 
+from bedplate.cli.greeting import greet
 from bedplate.orchestrator.api import Platform
 
 UP = [sys.executable, "-m", "bedplate.cli", "up"]
 
 
+@pytest.mark.usefixtures("certified")
 def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
     """Each command says what it did on stdout, nothing on stderr, and exits 0."""
     place = ("--data-dir", tmp_path)
@@ -96,23 +99,21 @@ def test_demo_answers_stops_and_tells_machines_in_json(tiny_file: Path, tmp_path
     assert processes_of(tmp_path) == []
 
 
-def test_a_question_that_is_refused_costs_only_the_answer(tiny_file: Path, tmp_path: Path) -> None:
-    """Exit code 1 and the server's sentence; the platform runs and its key is shown."""
-    place = ("--data-dir", tmp_path)
-    long = "a" * 20_000
-    done = bedplate("up", tiny_file, "--port", 0, "--prompt", long, *place, *SMALL)
-    try:
-        assert done.returncode == 1
-        assert "the question was not answered: the prompt has" in done.stdout
-        assert "API key, shown once: bp-" in done.stdout
-        assert bedplate("status", *place).returncode == 0
-        again = bedplate("up", "--demo", "--json", "--prompt", long, *place)
-        assert again.returncode == 1
-        assert json.loads(again.stdout)["answer"] is None
-    finally:
-        bedplate("down", *place)
+def test_a_question_that_is_refused_costs_only_the_answer(
+    plate: Platform, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1 and the server's sentence; a key that was made is shown all the same."""
+    long = argparse.Namespace(json=False, prompt="a" * 20_000)
+    assert greet(long, plate, ["up"]) == 1
+    said = capsys.readouterr().out
+    assert "the question was not answered: the prompt has" in said
+    assert f"API key, shown once: {plate.key}" in said
+    again = bedplate("up", "--demo", "--json", "--prompt", long.prompt, "--data-dir", plate.data)
+    assert again.returncode == 1
+    assert json.loads(again.stdout)["answer"] is None
 
 
+@pytest.mark.usefixtures("certified")
 def test_sigterm_stops_a_foreground_platform_cleanly(tiny_file: Path, tmp_path: Path) -> None:
     """As a service manager does it: exit code 0, nothing left."""
     command = [*UP, str(tiny_file), "--foreground", "--port", "0", "--data-dir", str(tmp_path)]
@@ -125,6 +126,7 @@ def test_sigterm_stops_a_foreground_platform_cleanly(tiny_file: Path, tmp_path: 
     assert processes_of(tmp_path) == []
 
 
+@pytest.mark.usefixtures("certified")
 def test_up_that_is_told_to_stop_before_it_answers_leaves_nothing(
     tiny_file: Path, tmp_path: Path
 ) -> None:
@@ -140,6 +142,7 @@ def test_up_that_is_told_to_stop_before_it_answers_leaves_nothing(
     assert not (tmp_path / "keys.json").exists()
 
 
+@pytest.mark.usefixtures("certified")
 def test_a_foreground_platform_that_is_killed_is_a_failure(tiny_file: Path, tmp_path: Path) -> None:
     """The supervisor is gone without being asked: exit code 1 and a sentence."""
     command = [*UP, str(tiny_file), "--foreground", "--port", "0", "--data-dir", str(tmp_path)]
@@ -171,12 +174,12 @@ def foreground(tiny_file: Path, tmp_path: Path) -> Callable[[bool], Terminal]:
     return start
 
 
-@pytest.mark.parametrize("by_make", [False, True])
+@pytest.mark.usefixtures("certified")
 def test_ctrl_c_stops_it_with_one_line(
-    foreground: Callable[[bool], Terminal], tmp_path: Path, by_make: bool
+    foreground: Callable[[bool], Terminal], tmp_path: Path
 ) -> None:
     """Exit code 0 also of `make`, which would otherwise fail with the interrupt."""
-    terminal = foreground(by_make)
+    terminal = foreground(True)
     terminal.expect("Ctrl-C stops it")
     terminal.type("\x03")
     assert terminal.end() == 0, terminal.text
@@ -187,6 +190,7 @@ def test_ctrl_c_stops_it_with_one_line(
     assert processes_of(tmp_path) == []
 
 
+@pytest.mark.usefixtures("certified")
 def test_ctrl_c_while_starting_leaves_nothing(
     foreground: Callable[[bool], Terminal], tmp_path: Path
 ) -> None:
@@ -201,6 +205,7 @@ def test_ctrl_c_while_starting_leaves_nothing(
     assert not (tmp_path / "keys.json").exists()
 
 
+@pytest.mark.usefixtures("certified")
 def test_a_second_ctrl_c_cuts_what_is_open(
     foreground: Callable[[bool], Terminal], tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
 """Wrong input at every command: one clear sentence on stderr, the documented exit code.
 
-A command runs in a process of its own, as for a person, or where it starts one anyhow
-in the test's.
+Most commands are called in this process, which starts one all the same where a model
+is loaded; what differs for a person is tried once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import pickle
 import re
+import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -24,7 +26,7 @@ from bedplate.orchestrator.api import Platform
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def place(tmp_path_factory: pytest.TempPathFactory, certificates: Path) -> Iterator[dict[str, str]]:
     """Wrong things to give, by name."""
     root = tmp_path_factory.mktemp("wrong")
     good = write_gguf(root / "good.gguf", kind="Q8_0")
@@ -53,6 +55,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     damaged = root / "damaged"
     damaged.mkdir()
     (damaged / "keys.json").write_text("{")
+    shutil.copytree(certificates, root / "data" / certificates.name)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -111,11 +114,15 @@ BOTH = [
     ("{good} --data-dir {damaged}", {}, 2, "does not hold API keys.*remove it"),
 ]
 # `serve` reads its own section only; keys of the gateway's are the platform's business.
+OF_UP = ("{key}", "{value}")
+# Found by an engine, which `up` starts for it, and whose words it gives on: `serve` tries them
+# all, `up` one for each exit code and one that is no file.
+OF_SERVE = ("{noise}", "{empty}", "{other}", "{pickle}", "{void}", "--max-model-len")
 BY_VERB = [
     (verb, *case)
     for case in BOTH
-    for verb in ("serve", "up")
-    if verb == "up" or not any(name in case[0] for name in ("{key}", "{value}"))
+    for verb, left in (("serve", OF_UP), ("up", OF_SERVE))
+    if not any(name in case[0] for name in left)
 ]
 
 
@@ -146,18 +153,30 @@ def test_what_starts_a_model_refuses_wrong_input(
         arguments += ["--port", "0"]
     if "--data-dir" not in given:
         arguments += ["--data-dir", place["data"]]
-    for name, value in {"BEDPLATE_DATA_DIR": "", **env}.items():
+    for name, value in env.items():
         monkeypatch.setenv(name, value)
-    try:
-        found = main([verb, *arguments])
-    except SystemExit as ended:
-        found = int(ended.code or 0)
-    out, err = capsys.readouterr()
+    done = in_here([verb, *arguments], monkeypatch, capsys)
     for name, value in {**place, "VERB": verb}.items():
         sentence = sentence.replace("{" + name + "}", value).replace("VERB", verb)
-    check(subprocess.CompletedProcess([], found, out, err), code, sentence)
-    assert out.count("\n") <= 3  # the hardware, and that it starts
+    check(done, code, sentence)
+    assert done.stdout.count("\n") <= 3  # the hardware, and that it starts
     assert not Path(place["data"], "keys.json").exists()
+
+
+def in_here(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> subprocess.CompletedProcess[str]:
+    """A command in this process, as if it were one of its own."""
+    monkeypatch.setenv("BEDPLATE_DATA_DIR", "")  # `main` sets it for its children
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        code = main(arguments)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    out, err = capsys.readouterr()
+    return subprocess.CompletedProcess(arguments, code, out, err)
 
 
 def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> None:
@@ -197,17 +216,36 @@ def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> N
         ("doctor --no-such-flag", 2, "unrecognized arguments"),
     ],
 )
+@pytest.mark.usefixtures("logging_as_before")
 def test_every_other_command_refuses_wrong_input(
-    place: dict[str, str], command: str, code: int, sentence: str
+    place: dict[str, str],
+    command: str,
+    code: int,
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Unknown verbs and flags, and what needs a running platform."""
-    check(bedplate(*command.format(**place).split()), code, sentence)
+    arguments = command.format(**place).split()
+    check(in_here(arguments, monkeypatch, capsys), code, sentence)
+
+
+def test_a_command_of_its_own_process_ends_with_the_code(place: dict[str, str]) -> None:
+    """What the others call in this process, once as a person does."""
+    done = bedplate("status", "--data-dir", place["data"])
+    check(done, 3, "no platform runs on .*/data; start one with `bedplate up --data-dir .*/data`")
 
 
 @pytest.mark.parametrize("message", ["", "  ", "\n"])
-def test_an_empty_message_is_refused(place: dict[str, str], message: str) -> None:
+def test_an_empty_message_is_refused(
+    place: dict[str, str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Before a platform is looked for: there is nothing to ask it."""
-    check(bedplate("chat", message, "--data-dir", place["data"]), 2, "the message is empty; say")
+    arguments = ["chat", message, "--data-dir", place["data"]]
+    check(in_here(arguments, monkeypatch, capsys), 2, "the message is empty; say")
 
 
 def test_down_without_a_platform_is_done(place: dict[str, str]) -> None:

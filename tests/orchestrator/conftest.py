@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.serving.files import TINY, write_gguf
 
 from bedplate.core import keyfile, keys
 from bedplate.core.paths import run_dir
+from bedplate.hal.api import open_device
 from bedplate.orchestrator.api import Platform
 
 SMALL = ("--max-num-seqs", "32", "--kv-memory-bytes", str(8 << 20))
@@ -40,8 +42,24 @@ def tiny_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the first open of the device leaves: a second and a half of cases, run once."""
+    folder = tmp_path_factory.mktemp("certified")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BEDPLATE_DATA_DIR", str(folder))
+        open_device("cpu").close()
+    return folder / "certificates"
+
+
+@pytest.fixture
+def certified(tmp_path: Path, certificates: Path) -> None:
+    """The test's folder is a data directory in which the device was opened before."""
+    shutil.copytree(certificates, tmp_path / certificates.name)
+
+
+@pytest.fixture(scope="session")
 def plate(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A platform that tests share; it stays as it is."""
+    """A platform that tests share, on a new data directory; it stays as it is."""
     data = tmp_path_factory.mktemp("plate")
     with Platform.up(str(tiny_file), data_dir=data, port=0, engine_flags=SMALL) as found:
         yield found
@@ -49,13 +67,13 @@ def plate(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def own_plate(
-    request: pytest.FixtureRequest, tiny_file: Path, tmp_path: Path
+    request: pytest.FixtureRequest, certified: None, tiny_file: Path, tmp_path: Path
 ) -> Iterator[Platform]:
     """A platform that one test may break; its parameter is `hang_after_s`."""
     hang_after_s = getattr(request, "param", 10.0)  # a busy machine is not a hung process
     with Platform.up(
         str(tiny_file),
-        data_dir=tmp_path / "data",
+        data_dir=tmp_path,
         port=0,
         engine_flags=SMALL,
         hang_after_s=hang_after_s,

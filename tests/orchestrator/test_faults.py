@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import openai
 import pytest
 from benchmarks.orchestrator.kill import Footprint, Outcome, Round
@@ -21,8 +21,10 @@ from tests.orchestrator.conftest import (
     until,
 )
 
+from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
 from bedplate.orchestrator.api import Platform
+from bedplate.orchestrator.probe import Endpoint
 from bedplate.orchestrator.record import start_ticks
 
 
@@ -39,6 +41,7 @@ def check(outcome: Outcome) -> None:
 def rounds(plate: Platform, count: int) -> list[Outcome]:
     """Kill the engine `count` times under load; nothing may be left of any round."""
     before = Footprint.of(plate)
+    (first,) = [c["restarts"] for c in plate.status()["children"] if c["name"] == "engine"]
     gateway = part(plate, "gateway").pid
     outcomes = []
     for number in range(1, count + 1):
@@ -46,14 +49,25 @@ def rounds(plate: Platform, count: int) -> list[Outcome]:
         check(outcomes[-1])
         until(lambda: Footprint.of(plate) == before, f"round {number} left nothing behind")
         (engine,) = [c for c in plate.status()["children"] if c["name"] == "engine"]
-        assert (engine["restarts"], engine["last_end"]) == (number, "it was ended by SIGKILL")
+        assert (engine["restarts"], engine["last_end"]) == (
+            first + number,
+            "it was ended by SIGKILL",
+        )
     assert part(plate, "gateway").pid == gateway
     return outcomes
 
 
-def test_a_killed_engine_ends_streams_cleanly_and_serves_again(own_plate: Platform) -> None:
+@pytest.fixture(scope="module")
+def battered(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A platform that is whole again after each test."""
+    data = tmp_path_factory.mktemp("battered")
+    with Platform.up(str(tiny_file), data_dir=data, port=0, engine_flags=SMALL) as found:
+        yield found
+
+
+def test_a_killed_engine_ends_streams_cleanly_and_serves_again(battered: Platform) -> None:
     """16 streams, twice: error events, the gateway up all the time, no leak."""
-    rounds(own_plate, 2)
+    rounds(battered, 2)
 
 
 @pytest.mark.soak
@@ -83,6 +97,7 @@ def test_a_stopped_engine_is_hung_and_replaced(own_plate: Platform) -> None:
     assert part(own_plate, "gateway").pid == gateway
 
 
+@pytest.mark.usefixtures("certified")
 def test_a_killed_supervisor_takes_a_hung_engine_and_an_open_stream_along(
     tiny_file: Path, tmp_path: Path
 ) -> None:
@@ -107,6 +122,7 @@ def test_a_killed_supervisor_takes_a_hung_engine_and_an_open_stream_along(
         gateway.suspend()  # so that the next start meets it for certain
         top.kill()
         until(lambda: record.read(tmp_path) is None, "the supervisor is gone")
+        assert (run_dir(tmp_path) / record.ENGINE_SOCKET).exists()
         with Platform.up(
             str(tiny_file), data_dir=tmp_path, port=port, engine_flags=SMALL, on_note=wake
         ) as again:
@@ -115,20 +131,22 @@ def test_a_killed_supervisor_takes_a_hung_engine_and_an_open_stream_along(
             assert start_ticks(gateway.pid) is None
             with pytest.raises(openai.APIError, match="engine ended"):
                 list(stream)
+            assert api.models.list().data[0].id == "tiny"  # the same address and key
     assert not plate.wait()
+    assert run_files(tmp_path) == LOGS
     assert f"the gateway, process {gateway.pid}," in notes[0]
     assert notes[0].startswith("waiting until ")
 
 
-def test_a_killed_gateway_comes_back_and_the_engine_stays(own_plate: Platform) -> None:
+def test_a_killed_gateway_comes_back_and_the_engine_stays(battered: Platform) -> None:
     """The address and the keys are the same afterwards."""
-    engine = part(own_plate, "engine").pid
-    gateway = part(own_plate, "gateway").pid
+    engine = part(battered, "engine").pid
+    gateway = part(battered, "gateway").pid
     os.kill(gateway, signal.SIGKILL)
-    until(lambda: ready(own_plate) and part(own_plate, "gateway").pid != gateway, "it is back")
-    with client(own_plate) as api:
+    until(lambda: ready(battered) and part(battered, "gateway").pid != gateway, "it is back")
+    with client(battered) as api:
         api.chat.completions.create(model="tiny", messages=MESSAGES, max_tokens=1)
-    assert part(own_plate, "engine").pid == engine
+    assert part(battered, "engine").pid == engine
 
 
 def test_down_lets_a_stream_end(own_plate: Platform) -> None:
@@ -166,7 +184,5 @@ def test_down_ends_a_stream_that_takes_too_long(own_plate: Platform) -> None:
 
 def ready(plate: Platform) -> bool:
     """Whether a request would be served now."""
-    try:
-        return httpx.get(f"{plate.url}/ready", trust_env=False, timeout=5).status_code == 200
-    except httpx.HTTPError:
-        return False
+    endpoint = Endpoint(port=int(plate.url.rpartition(":")[2]), route="/ready")
+    return endpoint.ask(5.0) == {"ready": True, "engine": "ready"}

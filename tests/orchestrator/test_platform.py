@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import threading
 from pathlib import Path
@@ -41,6 +39,7 @@ def test_a_second_up_finds_the_first(plate: Platform, tiny_file: Path) -> None:
     assert supervisor(plate).pid == before
 
 
+@pytest.mark.usefixtures("certified")
 def test_two_ups_at_once_end_as_one_platform(tiny_file: Path, tmp_path: Path) -> None:
     """Both return the same platform; one of them started it, one has the key."""
     found: list[Platform] = []
@@ -64,6 +63,7 @@ def test_two_ups_at_once_end_as_one_platform(tiny_file: Path, tmp_path: Path) ->
             plate.down()
 
 
+@pytest.mark.usefixtures("certified")
 def test_down_leaves_no_process_socket_or_lock(tiny_file: Path, tmp_path: Path) -> None:
     """Only keys and logs stay; the port is free; a second down is fine."""
     plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
@@ -150,6 +150,7 @@ def test_an_engine_that_refuses_its_model_ends_up_at_once(tmp_path: Path) -> Non
     assert not (data / "keys.json").exists()
 
 
+@pytest.mark.usefixtures("certified")
 def test_a_platform_goes_with_the_process_it_was_given(tiny_file: Path, tmp_path: Path) -> None:
     """`parent`: when that process ends, supervisor, engine and gateway end too."""
     import subprocess
@@ -164,35 +165,7 @@ def test_a_platform_goes_with_the_process_it_was_given(tiny_file: Path, tmp_path
     until(lambda: processes_of(tmp_path) == [], "every process of the platform is gone")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_to_the_supervisor_stops_all(
-    tiny_file: Path, tmp_path: Path, number: signal.Signals
-) -> None:
-    """As `down` does, whoever sends it."""
-    plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
-    os.kill(supervisor(plate).pid, number)
-    plate.wait()
-    until(lambda: processes_of(tmp_path) == [], "every process of the platform is gone")
-    assert run_files(tmp_path) == LOGS
-
-
-def test_after_a_killed_supervisor_the_children_end_and_up_works_again(
-    tiny_file: Path, tmp_path: Path
-) -> None:
-    """SIGKILL: nobody could stop them, so the kernel does. What lies about is swept by down."""
-    plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
-    os.kill(supervisor(plate).pid, signal.SIGKILL)
-    until(lambda: processes_of(tmp_path) == [], "every process of the platform is gone")
-    assert (run_dir(tmp_path) / record.ENGINE_SOCKET).exists()
-    assert record.read(tmp_path) is None
-    plate.down()
-    assert run_files(tmp_path) == LOGS
-    with Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL) as again:
-        assert again.started_here
-        with client(again, plate.key) as api:
-            assert api.models.list().data[0].id == "tiny"
-
-
+@pytest.mark.usefixtures("certified")
 def test_up_waits_for_a_platform_that_is_going_away(tiny_file: Path, tmp_path: Path) -> None:
     """It does not say that one runs which will be gone in a moment: it starts the next."""
     plate = Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
@@ -206,6 +179,7 @@ def test_up_waits_for_a_platform_that_is_going_away(tiny_file: Path, tmp_path: P
     plate.down()  # collects its process
 
 
+@pytest.mark.usefixtures("certified")
 def test_up_returns_when_the_start_of_another_is_ready(tiny_file: Path, tmp_path: Path) -> None:
     """A platform that is found is one that answers."""
     made: list[Platform] = []

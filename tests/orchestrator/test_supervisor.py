@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from tests.orchestrator.conftest import processes_of, run_files, until
 
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
@@ -60,6 +65,26 @@ def test_one_supervisor_a_data_directory(tmp_path: Path) -> None:
         run_supervisor(Plan(tmp_path, "smollm2", "127.0.0.1", 1))
     assert (run_dir(tmp_path) / record.LOCK_FILE).exists()
     record.release(tmp_path, held)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_supervisor_stops_all(tmp_path: Path, number: signal.Signals) -> None:
+    """Whoever sends it, and whatever its children are doing: here one that cannot start."""
+    command = [sys.executable, "-m", "bedplate.cli", "supervise", "/nowhere.gguf"]
+    command += ["--data-dir", str(tmp_path), "--host", "127.0.0.1", "--port", str(free_port())]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        until(lambda: len(record.children(tmp_path)) == 2, "both children were started")
+        process.send_signal(number)
+        assert process.wait() == 0
+    assert processes_of(tmp_path) == []
+    assert run_files(tmp_path) <= {"engine.log", "gateway.log"}
+
+
+def free_port() -> int:
+    """A port that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def test_a_status_that_cannot_be_written_is_no_fault_of_the_platform(tmp_path: Path) -> None:

@@ -121,11 +121,7 @@ def started(arguments: argparse.Namespace, parent: int | None) -> Platform:
     from bedplate.cli.hardware import describe_hardware
     from bedplate.cli.progress import waiting
     from bedplate.orchestrator.api import GatewayConfig, OrchestratorConfig, Platform
-    from bedplate.serving.api import ServingConfig
 
-    configuration = configured(arguments)
-    gateway = configuration.section(GatewayConfig)
-    orchestrator = configuration.section(OrchestratorConfig)
     if Platform.runs(arguments.data_dir):
         return Platform.up(
             arguments.model,
@@ -133,6 +129,11 @@ def started(arguments: argparse.Namespace, parent: int | None) -> Platform:
             host=arguments.host,
             port=arguments.port,
         )
+    from bedplate.serving.api import ServingConfig
+
+    configuration = configured(arguments)
+    gateway = configuration.section(GatewayConfig)
+    orchestrator = configuration.section(OrchestratorConfig)
     for line in describe_hardware(configuration.section(ServingConfig).device):
         note(arguments, line)
     begun = time.monotonic()

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
 import pytest
-from tests.orchestrator.conftest import part, store_keys, until
+from tests.orchestrator.conftest import part, store_keys
 
 from bedplate.core import keyfile
+from bedplate.core.paths import run_dir
+from bedplate.orchestrator import record
 from bedplate.orchestrator.api import Platform
 from bedplate.orchestrator.doctor.finding import Finding, Verdict
 from bedplate.orchestrator.doctor.place import Place
+from bedplate.orchestrator.supervisor import publish
 
 
 @pytest.fixture
@@ -157,21 +161,33 @@ def test_a_running_platform_is_looked_at_part_by_part(plate: Platform) -> None:
     assert f"process {part(plate, 'engine').pid}" in findings["engine"].found
 
 
-def test_a_part_that_is_not_ready_is_a_problem(own_plate: Platform) -> None:
+KILLED = "it was ended by SIGKILL"
+
+
+@pytest.mark.parametrize(
+    ("changes", "exit_code", "told"),
+    [
+        ({"state": "starting", "reason": ""}, 1, "starting: loading"),
+        ({"state": "restarting", "reason": KILLED}, 1, f"restarting: {KILLED}"),
+        ({"restarts": 1, "last_end": KILLED}, 0, f"again once, the last time since {KILLED}"),
+        ({"restarts": 2, "last_end": KILLED}, 0, f"again 2 times, the last time since {KILLED}"),
+    ],
+)
+def test_a_part_that_is_not_ready_is_a_problem(
+    place: Place, changes: dict[str, object], exit_code: int, told: str
+) -> None:
     """Its state and reason, and where to read on; after it is back its end is still told."""
-    gateway = part(own_plate, "gateway")
-    for _ in range(2):  # the second end is followed by a pause
-        part(own_plate, "engine").kill()
-        until(lambda: seen(own_plate).exit_code == 1, "the doctor sees it")
-        found = seen(own_plate)
-        assert "it was ended by SIGKILL" in found.found or "loading" in found.found
-        assert "bedplate status" in found.remedy
-        until(lambda: seen(own_plate).exit_code == 0, "the engine is back")
-    assert "again 2 times, the last time since it was ended by SIGKILL" in seen(own_plate).found
-    assert gateway.is_running()
-
-
-def seen(plate: Platform) -> Finding:
-    """The doctor's finding on the engine."""
-    (found,) = [f for f in Place(plate.data).platform() if f.check == "engine"]
-    return found
+    run_dir(place.data).mkdir(parents=True)
+    ticks = record.start_ticks(os.getpid())
+    assert ticks is not None
+    url = "http://127.0.0.1:9"
+    record.write(place.data, record.Record(record.SCHEMA, os.getpid(), ticks, url, "m", 0))
+    engine = {"name": "engine", "state": "ready", "reason": "", "pid": 7, "restarts": 0, **changes}
+    publish(place.data, [engine])
+    found, answer = place.platform()
+    assert (found.check, found.exit_code) == ("engine", exit_code)
+    assert told in found.found
+    if exit_code:
+        assert f"`bedplate status --data-dir {place.data}`" in found.remedy
+    assert (answer.check, answer.exit_code) == ("platform", 1)
+    assert url in answer.found

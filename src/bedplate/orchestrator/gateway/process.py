@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from bedplate.core import keyfile
@@ -14,9 +15,9 @@ from bedplate.serving.api import Access, Address, answer_until_stopped
 
 def run_gateway(data: Path, model: str, host: str, port: int) -> int:
     """Answer until SIGTERM; the exit code. Raises `EnvironmentLacks` for a port in use."""
-    listener = Address(host, port).bind()
-    internal = record.internal_key(data)
-    ring = keyfile.load(data)
-    upstream = Upstream(run_dir(data) / record.ENGINE_SOCKET, internal)
-    gateway = Gateway(upstream, Access(ring, internal), model)
-    return answer_until_stopped(gateway.build(), listener)
+    with contextlib.closing(Address(host, port).bind()) as listener:
+        internal = record.internal_key(data)
+        ring = keyfile.load(data)
+        upstream = Upstream(run_dir(data) / record.ENGINE_SOCKET, internal)
+        gateway = Gateway(upstream, Access(ring, internal), model)
+        return answer_until_stopped(gateway.build(), listener)
