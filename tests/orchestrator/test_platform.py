@@ -172,6 +172,7 @@ def test_up_waits_for_a_platform_that_is_going_away(tiny_file: Path, tmp_path: P
     before = supervisor(plate)
     before.terminate()
     until(lambda: (told := record.read(tmp_path)) is None or told.stopping, "it says so")
+    assert not Platform.runs(tmp_path)
     with Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL) as after:
         assert record.start_ticks(before.pid) is None
         assert after.started_here

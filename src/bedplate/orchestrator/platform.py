@@ -134,8 +134,9 @@ class Platform:
 
     @staticmethod
     def runs(data_dir: str | Path | None = None) -> bool:
-        """Whether a platform runs on this data directory, ready or not."""
-        return record.read(default_data_dir(str(data_dir) if data_dir else None)) is not None
+        """Whether a platform runs on this data directory, ready or not; none that is stopping."""
+        running = record.read(default_data_dir(str(data_dir) if data_dir else None))
+        return running is not None and not running.stopping
 
     def status(self) -> dict[str, Any]:
         """State of every part and what the engine is doing; parts may be missing at the start.
