@@ -208,6 +208,7 @@ def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> N
         ("status --verbose", 2, "unrecognized arguments: --verbose"),
         ("chat --data-dir {data}", 3, "no platform runs on .*/data; start one with `bedplate up"),
         ("chat Hi --data-dir {data}", 3, "no platform runs on"),
+        ("chat Hi --temperature -1", 2, "--temperature -1 is not a temperature; give 0 or more"),
         ("chat Hi --seed x", 2, "--seed: invalid int value: 'x'"),
         ("chat Hi there --data-dir {data}", 3, "no platform runs on"),
         ("gateway tiny --host 127.0.0.1 --port 0 --data-dir {data}", 3, "no platform runs on"),
@@ -259,7 +260,6 @@ def test_down_without_a_platform_is_done(place: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("Hi", "--temperature", "-1"), "temperature"),
         (("Hi", "--max-tokens", "0"), "max_tokens"),
         (("a" * 20_000,), "prompt has 2.* tokens, this model's context holds 8192"),
     ],
