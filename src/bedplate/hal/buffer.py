@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from bedplate.hal import dlpack
 from bedplate.hal.dtype import DType, as_dtype
 from bedplate.hal.errors import InvalidArgument, Unsupported
 
@@ -43,6 +44,8 @@ class Buffer:
         self._host_pointer = host_pointer
         self._views = 0
         self._released = False
+        # Of another owner: only `release`, or closing the device, says that work is done.
+        self.kept = False
 
     def view(
         self, dtype: DType | DTypeLike, shape: Sequence[int] | None = None, offset_bytes: int = 0
@@ -86,6 +89,17 @@ class Buffer:
         weakref.finalize(span, self._unpin)
         return np.asarray(span)
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """As `Tensor.__dlpack_device__`, of the buffer as bytes."""
+        return self._bytes().__dlpack_device__()
+
+    def __dlpack__(self, **wishes: Any) -> Any:
+        """As `Tensor.__dlpack__`, of the buffer as bytes."""
+        return self._bytes().__dlpack__(**wishes)
+
+    def _bytes(self) -> Tensor:
+        return Tensor(self, 0, (self.bytes,), DType.U8)
+
     def _unpin(self) -> None:
         self._views -= 1
         self._settle()
@@ -104,9 +118,10 @@ class Buffer:
         if self._released and self._views == 0 and self.handle:
             handle, self.handle = self.handle, 0
             self.device.release_memory(handle)
+            self.device.let_go(handle)
 
     def __del__(self) -> None:
-        if hasattr(self, "_released"):
+        if hasattr(self, "kept") and not self.kept:
             self.release()
 
     def __repr__(self) -> str:
@@ -169,6 +184,47 @@ class Tensor:
             return _block_rows(flat, self.shape, self.strides, self.dtype)
         strides = tuple(stride * flat.itemsize for stride in self.strides)
         return np.lib.stride_tricks.as_strided(flat, self.shape, strides)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0), the host. Raises BufferError when the host does not see the memory."""
+        if not self.buffer.host_visible:
+            raise BufferError(f"the host cannot see the memory of {self.buffer.device.id}")
+        return dlpack.CPU, 0
+
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule over the elements, without a copy unless `copy`.
+
+        What was submitted must be waited for before. The memory lives as long
+        as the consumer wants. Raises BufferError, as the protocol asks, for a
+        device or type that DLPack has no words for, and for a stream.
+        """
+        here = self.__dlpack_device__()
+        if stream is not None:
+            raise BufferError("the host has no streams")
+        if dl_device not in (None, here):
+            raise BufferError(f"the tensor is on DLPack device {here}, not {dl_device}")
+        if self.dtype.is_block:
+            raise BufferError(f"DLPack has no {self.dtype.name}")
+        if copy:
+            twin = self.buffer.device.empty(self.shape, self.dtype)
+            twin.buffer.device.write(twin, self.view())
+            return twin._capsule(max_version, copied=True)
+        return self._capsule(max_version, copied=False)
+
+    def _capsule(self, max_version: tuple[int, int] | None, *, copied: bool) -> Any:
+        view = self.view()
+        address = int(view.ctypes.data)
+        elements = dlpack.Elements(address, self.shape, self.strides, int(self.dtype))
+        versioned = max_version is not None and max_version[0] >= dlpack.VERSION[0]
+        # The view keeps the storage, whatever happens to buffer and device.
+        return dlpack.give(elements, view, versioned=versioned, copied=copied)
 
     def __repr__(self) -> str:
         return f"<Tensor {list(self.shape)} {self.dtype.name} on {self.buffer.device.id}>"

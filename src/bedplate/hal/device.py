@@ -7,7 +7,7 @@ of them goes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from bedplate.core.command import quoted
-from bedplate.hal import abi
+from bedplate.hal import abi, dlpack
 from bedplate.hal.buffer import Buffer, Range, Tensor
 from bedplate.hal.dtype import DType, as_dtype
 from bedplate.hal.errors import DeviceLost, InvalidArgument, Unsupported
@@ -105,6 +105,8 @@ class Device:
         self.lost = False
         self._pins = 0
         self._transfer: Transfer | None = None
+        # What gives imported memory back to its owner, by handle.
+        self._imports: dict[int, Callable[[], None]] = {}
 
     @property
     def id(self) -> str:
@@ -239,6 +241,66 @@ class Device:
         if not self.closed:
             self.check(self.api.mem.release(self.handle, handle))
 
+    def from_dlpack(self, source: Any) -> Tensor:
+        """A tensor over another library's host memory, without a copy.
+
+        `source` has `__dlpack__`, as arrays of numpy and tensors of PyTorch do.
+        Its memory is held until `release` of the tensor's buffer, which the
+        caller does when the work on it is done, or until the device is closed;
+        letting go of the tensor alone does neither, because work may be in
+        flight. Raises InvalidArgument for memory that is not the host's or is
+        read-only, negative strides and unknown types, Unsupported without
+        `host_visible` and `pin_host`.
+        """
+        for needed in ("host_visible", "pin_host"):
+            if needed not in self.info.capabilities:
+                raise Unsupported(f"{self.id} has no certified {needed}, which DLPack needs here")
+        if not hasattr(source, "__dlpack__"):
+            raise InvalidArgument(f"a {type(source).__name__} has no __dlpack__")
+        try:
+            capsule = source.__dlpack__(max_version=dlpack.VERSION)
+        except TypeError:
+            capsule = source.__dlpack__()
+        elements, give_back = dlpack.take(capsule)
+        try:
+            return self._import(elements, give_back)
+        except Exception:
+            give_back()
+            raise
+
+    def _import(self, elements: dlpack.Elements, give_back: Callable[[], None]) -> Tensor:
+        try:
+            dtype = DType(elements.dtype)
+        except ValueError as cause:
+            raise InvalidArgument(f"the DLPack type 0x{elements.dtype:x} is unknown") from cause
+        if elements.read_only:
+            raise InvalidArgument("the memory is read-only", remedy="give a copy")
+        if any(n < 0 for n in (*elements.shape, *elements.strides)):
+            raise InvalidArgument(
+                f"shape {list(elements.shape)} with strides {list(elements.strides)}",
+                remedy="give a dense copy",
+            )
+        if 0 in elements.shape:
+            give_back()
+            return self.empty(elements.shape, dtype)
+        pairs = zip(elements.shape, elements.strides, strict=True)
+        last = sum((size - 1) * stride for size, stride in pairs)
+        size = dtype.row_bytes(last + 1)
+        out = ffi.new("uint64_t *")
+        host = ffi.cast("void *", elements.address)
+        self.check(self.api.mem.pin(self.handle, host, size, out))
+        handle = int(out[0])
+        self._imports[handle] = give_back
+        buffer = Buffer(self, handle, size, elements.address)
+        buffer.kept = True
+        return Tensor(buffer, 0, elements.shape, dtype, elements.strides)
+
+    def let_go(self, handle: int) -> None:
+        """Give imported memory back to its owner; nothing for other handles."""
+        give_back = self._imports.pop(handle, None)
+        if give_back is not None:
+            give_back()
+
     def pin(self) -> None:
         """Keep the memory while a view of it lives."""
         self._pins += 1
@@ -258,6 +320,9 @@ class Device:
         if self.closed and self._pins == 0 and self.handle:
             handle, self.handle = self.handle, 0
             self.api.core.close(handle)
+            for give_back in self._imports.values():
+                give_back()
+            self._imports.clear()
 
     def __enter__(self) -> Self:
         return self
