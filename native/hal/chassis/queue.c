@@ -6,11 +6,8 @@
 #include "retire.h"
 #include "thread.h"
 
+#include <sched.h>
 #include <stdlib.h>
-
-/* How long an executor looks for the next batch before it sleeps, for callers that submit step
- * after step without waiting. Chosen, not measured. */
-#define SPIN_NS 20000ull
 
 uint64_t bp_queue_oldest(const bp_object *queue) {
     return ((const bp_queue_object *)queue)->oldest;
@@ -45,15 +42,10 @@ static void finish(bp_device *device, bp_queue_object *queue, bp_work *work) {
     free(extra);
 }
 
-/* Until something was posted after `seen` or the queue ends. */
+/* Until something was posted after `seen` or the queue ends. It sleeps at once: looking for the
+ * next batch for a while first kept the caller, who shares the core, from submitting it (decision
+ * 0017). */
 static void rest(bp_queue_object *queue, uint32_t seen) {
-    uint64_t until = bp_now_ns() + SPIN_NS;
-    for (uint32_t turn = 1; atomic_load_explicit(&queue->posted, memory_order_acquire) == seen;
-         turn++) {
-        bp_pause();
-        if (turn % 64 == 0 && bp_now_ns() >= until)
-            break;
-    }
     atomic_store_explicit(&queue->sleeping, 1, memory_order_seq_cst);
     while (atomic_load_explicit(&queue->posted, memory_order_seq_cst) == seen)
         bp_futex_wait(&queue->posted, seen, UINT64_MAX);
@@ -90,6 +82,8 @@ void bp_queue_stop(bp_object *object) {
     atomic_store_explicit(&queue->cancel, 1, memory_order_seq_cst);
     post(queue);
     pthread_join(queue->thread, NULL);
+    while (atomic_load_explicit(&queue->posting, memory_order_acquire))
+        sched_yield();
 }
 
 void bp_queue_free(bp_object *object) {
@@ -172,8 +166,9 @@ static int32_t submit_locked(bp_device *device, bp_queue_object *queue, const bp
     }
     pthread_mutex_unlock(&queue->lock);
     free(spare);
+    /* Held until the post that follows outside the lock; destroy waits for it. */
     if (work)
-        post(queue);
+        atomic_fetch_add_explicit(&queue->posting, 1, memory_order_relaxed);
     return status;
 }
 
@@ -187,6 +182,11 @@ static int32_t submit(uint64_t handle, uint64_t queue_handle, const bp_batch *ba
         bp_queue_object *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
         status = queue ? submit_locked(device, queue, batch) : BP_INVALID_ARGUMENT;
         pthread_mutex_unlock(&device->lock);
+        /* Not under the lock: the executor may run at once, on this core, and wants it. */
+        if (status == BP_OK) {
+            post(queue);
+            atomic_fetch_sub_explicit(&queue->posting, 1, memory_order_release);
+        }
     }
     bp_device_leave(device);
     return status;

@@ -22,6 +22,8 @@ typedef struct bp_queue_object {
     bp_work *first, *last, *spare;
     _Atomic uint32_t posted;
     _Atomic uint32_t sleeping;
+    /* Submits between their append and their post. */
+    _Atomic uint32_t posting;
     /* Not 0 once its work is not wanted any more. */
     _Atomic uint32_t cancel;
     /* Ticket of the oldest batch not done, UINT64_MAX when idle; under the device's lock. */
