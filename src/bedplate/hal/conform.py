@@ -37,6 +37,10 @@ class DeviceReport:
     caught_by: str | None
     exit_code: int
 
+    def capabilities(self, verdict: str) -> list[str]:
+        """Names of the capabilities in a group of the certificate's summary."""
+        return list(self.certificate["summary"][verdict])
+
     def counts(self) -> dict[str, int]:
         """Number of cases by verdict."""
         verdicts = [case["verdict"] for case in self.certificate["cases"]]

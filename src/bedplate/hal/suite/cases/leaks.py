@@ -20,8 +20,8 @@ from bedplate.hal.suite.cases.mem import create
 from bedplate.hal.suite.registry import case
 from bedplate.hal.suite.subject import Subject, expect
 
-SLACK_BYTES = 1 << 20
-"""For the heap's own habits: cpu grows by 0. Each case would leak at least twice as much."""
+SLACK_BYTES = 256 << 10
+"""For the heap's own habits. cpu grows by 0; built to leak, by 470 KiB (modules) to 9 MiB."""
 
 
 def resident_bytes() -> int:
@@ -48,30 +48,30 @@ def _count(folder: str) -> int:
 
 @case("mem", "positive", tier="full", catches=["kept_memory"])
 def memory_comes_back_to_the_process(s: Subject) -> None:
-    """256 KiB, written and released three hundred times."""
+    """256 KiB, written and released seventy-five times."""
 
     def body() -> None:
         buffer = s.memory(256 << 10, None)
         s.completes(fill(buffer, 1), "a fill")
         buffer.release()
 
-    settles(body, 300, "256 KiB")
+    settles(body, 75, "256 KiB")
 
 
 @case("mem", "positive", tier="full")
 def small_memory_comes_back_to_the_process(s: Subject) -> None:
-    """Twenty thousand handles of 64 bytes."""
+    """Twelve thousand handles of 64 bytes."""
 
     def body() -> None:
         for handle in [create(s, bytes=64)[1] for _ in range(100)]:
             s.works(s.api.mem.release(s.handle, handle), "mem.release")
 
-    settles(body, 200, "a hundred memories")
+    settles(body, 120, "a hundred memories")
 
 
 @case("timeline", "positive", tier="full")
 def timelines_come_back(s: Subject) -> None:
-    """Ten thousand, each moved once."""
+    """Two and a half thousand, each moved once."""
 
     def body() -> None:
         for _ in range(100):
@@ -79,12 +79,12 @@ def timelines_come_back(s: Subject) -> None:
             s.works(s.api.timeline.signal(s.handle, line, 1), "timeline.signal")
             s.works(s.api.timeline.destroy(s.handle, line), "timeline.destroy")
 
-    settles(body, 100, "a hundred timelines")
+    settles(body, 25, "a hundred timelines")
 
 
 @case("queue", "positive", tier="full")
 def queues_come_back(s: Subject) -> None:
-    """Five hundred, with a batch each; threads and descriptors too."""
+    """A hundred, with a batch each; threads and descriptors too."""
     done, turn = s.timeline(), 0
 
     def body() -> None:
@@ -97,14 +97,14 @@ def queues_come_back(s: Subject) -> None:
 
     body()
     before = _count("/proc/self/task"), _count("/proc/self/fd")
-    settles(body, 500, "a queue")
+    settles(body, 125, "a queue")
     after = _count("/proc/self/task"), _count("/proc/self/fd")
     expect(after == before, f"threads and descriptors grew from {before} to {after}")
 
 
 @case("queue", "positive", tier="full")
 def batches_come_back(s: Subject) -> None:
-    """Six hundred batches of two hundred commands."""
+    """A hundred and fifty batches of two hundred commands."""
     buffer, queue, done, turn = s.memory(1024), s.queue(), s.timeline(), 0
     batch = Batch()
     for i in range(200):
@@ -116,12 +116,12 @@ def batches_come_back(s: Subject) -> None:
         s.works(s.submit(queue, batch, signal=[(done, turn)]), "queue.submit")
         s.works(s.wait(done, turn), "waiting for a batch")
 
-    settles(body, 600, "a batch of 200")
+    settles(body, 150, "a batch of 200")
 
 
 @case("queue", "positive", tier="full")
 def refused_batches_come_back(s: Subject) -> None:
-    """Two thousand whose last command of two hundred is wrong."""
+    """Five hundred whose last command of two hundred is wrong."""
     buffer, queue = s.memory(1024), s.queue()
     batch = Batch()
     for i in range(200):
@@ -131,12 +131,12 @@ def refused_batches_come_back(s: Subject) -> None:
     def body() -> None:
         s.refuses(s.submit(queue, batch), abi.BP_INVALID_ARGUMENT, "a wrong batch")
 
-    settles(body, 2000, "a refused batch")
+    settles(body, 500, "a refused batch")
 
 
 @case("core", "positive", tier="full")
 def devices_come_back(s: Subject) -> None:
-    """A hundred opens with memory, a queue and a timeline, closed without giving any back."""
+    """Twenty-five opens with memory, a queue and a timeline, closed without giving any back."""
 
     def body() -> None:
         other = Subject(s.backend, s.index)
@@ -147,14 +147,14 @@ def devices_come_back(s: Subject) -> None:
     for _ in range(3):
         body()
     before = _count("/proc/self/task"), _count("/proc/self/fd")
-    settles(body, 100, "a device", warm=5)
+    settles(body, 25, "a device", warm=5)
     after = _count("/proc/self/task"), _count("/proc/self/fd")
     expect(after == before, f"threads and descriptors grew from {before} to {after}")
 
 
 @case("module_native", "positive", tier="full")
 def modules_come_back(s: Subject) -> None:
-    """Fifteen hundred loads with every kernel asked for."""
+    """Four hundred loads with every kernel asked for."""
 
     def body() -> None:
         module = s.device.load_native_module(s.code_path("native"))
@@ -162,12 +162,12 @@ def modules_come_back(s: Subject) -> None:
             module.kernel(name)
         module.unload()
 
-    settles(body, 1500, "a module")
+    settles(body, 400, "a module")
 
 
 @case("pin_host", "positive", tier="full")
 def pins_come_back(s: Subject) -> None:
-    """Twenty thousand over the same bytes."""
+    """Five thousand over the same bytes."""
     storage, out = ffi.new("char[]", 4096), ffi.new("uint64_t *")
 
     def body() -> None:
@@ -175,4 +175,4 @@ def pins_come_back(s: Subject) -> None:
             s.works(s.api.mem.pin(s.handle, storage, 4096, out), "mem.pin")
             s.works(s.api.mem.release(s.handle, out[0]), "releasing a pin")
 
-    settles(body, 200, "a hundred pins")
+    settles(body, 50, "a hundred pins")

@@ -266,14 +266,14 @@ def a_plan_says_what_it_is(s: Subject) -> None:
 
 @case("ops", "positive", tier="full")
 def plans_come_back(s: Subject) -> None:
-    """Six thousand plans, each released."""
+    """Fifteen hundred plans, each released."""
     tensors = pair(s, 1.0)
 
     def body() -> None:
         for _ in range(20):
             plan(s, "convert", tensors, {}).release()
 
-    settles(body, 300, "twenty plans")
+    settles(body, 75, "twenty plans")
 
 
 @case("ops", "positive", tier="full")
