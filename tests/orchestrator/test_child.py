@@ -246,6 +246,24 @@ def test_a_long_log_begins_anew_while_the_process_runs(
     assert int(flags, 8) & os.O_APPEND, "it would go on at its old place, behind a hole"
 
 
+def test_a_long_log_makes_room_on_a_full_disk(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its copy does not fit: the words go, the service stays."""
+    monkeypatch.setattr("bedplate.orchestrator.child.LOG_BYTES", 1000)
+
+    def full(source: Path, target: Path) -> None:
+        target.write_bytes(b"a part")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    child = rig.child("ready")
+    rig.until_ready(child)
+    log = rig.folder / "log"
+    with log.open("ab") as words:
+        words.write(b"x" * 2000)
+    rig.until(child, lambda: log.stat().st_size < 1000)
+    assert not (rig.folder / "log.1").exists()
+
+
 def test_a_log_that_cannot_be_written_costs_the_log_only(rig: Rig) -> None:
     """A full disk, or a folder that is gone: the process runs all the same."""
     child = rig.child("ready")

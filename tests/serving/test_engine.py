@@ -146,9 +146,9 @@ def test_one_caller_leaves_places_for_another(
     gives its place back."""
     release, run = threading.Event(), tiny._runner.run
 
-    def hold(plan: Plan) -> object:
+    def hold(plan: Plan, stall_ns: int) -> object:
         release.wait(20)
-        return run(plan)
+        return run(plan, stall_ns)
 
     monkeypatch.setattr(tiny._runner, "run", hold)
     ended: SimpleQueue[Output] = SimpleQueue()
@@ -237,7 +237,7 @@ def test_a_lost_device_ends_every_request_and_the_engine(
 ) -> None:
     """A failing step: each live request gets an error, health fails, new ones are refused."""
 
-    def lose(plan: object) -> None:
+    def lose(plan: object, stall_ns: int) -> None:
         raise DeviceError("the device is gone")
 
     monkeypatch.setattr(tiny._runner, "run", lose)
@@ -254,9 +254,9 @@ def test_a_hanging_step_shows_as_stalled(tiny: Engine, monkeypatch: pytest.Monke
     release = threading.Event()
     run = tiny._runner.run
 
-    def hang(plan: object) -> object:
+    def hang(plan: object, stall_ns: int) -> object:
         release.wait(20)
-        return run(plan)  # type: ignore[arg-type]
+        return run(plan, stall_ns)  # type: ignore[arg-type]
 
     monkeypatch.setattr(tiny._runner, "run", hang)
     monkeypatch.setattr(tiny._pace, "allowed_ns", lambda rows: 50_000_000)

@@ -178,7 +178,7 @@ from bedplate.serving.api import Access, Address, Engine, EngineOptions, serve
 
 engine = Engine(sys.argv[1], EngineOptions(max_model_tokens=64, max_running=4), name="tiny")
 
-def lose(plan):
+def lose(plan, stall_ns):
     raise DeviceError("the device is gone")
 
 engine._runner.run = lose

@@ -359,11 +359,11 @@ def test_an_engine_that_fails_ends_streams_with_an_error_event(
     calls = []
     run = server.engine._runner.run
 
-    def lose(plan: object) -> object:
+    def lose(plan: object, stall_ns: int) -> object:
         calls.append(plan)
         if len(calls) > 3:
             raise DeviceError("the device is gone")
-        return run(plan)  # type: ignore[arg-type]
+        return run(plan, stall_ns)  # type: ignore[arg-type]
 
     monkeypatch.setattr(server.engine._runner, "run", lose)
     with server.client() as client, pytest.raises(openai.APIError, match="device is gone"):
@@ -387,9 +387,9 @@ def test_a_key_that_fills_its_share_of_the_queue_leaves_the_other_one_places(
     """Streams of 64 answers until 429: the other key is still served."""
     release, run = threading.Event(), server.engine._runner.run
 
-    def hold(plan: object) -> object:
+    def hold(plan: object, stall_ns: int) -> object:
         release.wait(20)
-        return run(plan)  # type: ignore[arg-type]
+        return run(plan, stall_ns)  # type: ignore[arg-type]
 
     monkeypatch.setattr(server.engine._runner, "run", hold)
     body = {"model": "tiny", "messages": MESSAGES, "n": 64, "max_tokens": 1, "stream": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -222,3 +223,13 @@ def test_a_module_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout == "done\n"
     assert not (tmp_path / "ran").exists()
+
+
+def test_limits_that_were_made_harder_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's own `ulimit` may be below ours, and may not be raised."""
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr("resource.setrlimit", lambda what, both: told.append(both))
+    for hard in (3600, resource.RLIM_INFINITY):
+        monkeypatch.setattr("resource.getrlimit", lambda what, hard=hard: (hard, hard))
+        module.limit(resource.RLIMIT_CPU, 7000)
+    assert told == [(3600, 3600), (7000, resource.RLIM_INFINITY)]

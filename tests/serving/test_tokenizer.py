@@ -142,3 +142,10 @@ def test_truncation_and_padding_of_a_tokenizer_file_do_not_touch_prompts(tmp_pat
     changed = SafetensorsModel(folder).tokenizer()
     for text in ("a", "hello there, this is longer"):
         assert changed.encode(text) == plain.encode(text)
+
+
+@pytest.mark.parametrize("ends", [[2, 99_999], [2, -1], [2, "3"], [2, True], 2])
+def test_end_ids_that_the_table_lacks_are_none(tmp_path: Path, ends: object) -> None:
+    """What a configuration names beyond the vocabulary can never be sampled."""
+    folder = write_folder(tmp_path / "tiny")
+    assert from_file(folder / "tokenizer.json", ends, None).end_ids == {2}

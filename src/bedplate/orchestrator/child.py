@@ -131,10 +131,15 @@ class Child:
         is lost.
         """
         file = self.command.log_file
+        before = file.with_name(file.name + ".1")
         with contextlib.suppress(OSError):
-            if file.stat().st_size > LOG_BYTES:
-                shutil.copyfile(file, file.with_name(file.name + ".1"))
-                os.truncate(file, 0)
+            if file.stat().st_size <= LOG_BYTES:
+                return
+            try:
+                shutil.copyfile(file, before)
+            except OSError:  # a full disk needs the room more than the words
+                before.unlink(missing_ok=True)
+            os.truncate(file, 0)
 
     def tick(self) -> None:
         """Look after the process once."""

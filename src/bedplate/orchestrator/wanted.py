@@ -63,6 +63,7 @@ def _same_model(wanted: str, served: str) -> bool:
 def _same_host(wanted: str, running: Record) -> bool:
     served = running.host or running.reachable_host
     with contextlib.suppress(OSError):
-        addresses = [socket.getaddrinfo(host, None)[0][4] for host in (wanted, served)]
-        return addresses[0] == addresses[1]
+        # A name may have several addresses: localhost is 127.0.0.1 and ::1.
+        one, other = ({a[4][0] for a in socket.getaddrinfo(h, None)} for h in (wanted, served))
+        return bool(one & other)
     return wanted == served

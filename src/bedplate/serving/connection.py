@@ -1,7 +1,8 @@
 """One HTTP connection: how long it may take to ask, and what happens when there are too many.
 
 A client has `HEADER_S` from the connection, or from the end of the answer before, to a
-whole header, and `BODY_S` from there to the end of the body. Nothing ends an answer.
+whole header, and `BODY_S` from there to the end of the body. Nothing ends an answer
+that is being made; the last of it must be taken within `HEADER_S` and `BODY_S`.
 When there are too many connections, the one that has waited longest for its client
 goes; when all of them are being answered, a new one may ask for health alone, and
 beyond a reserve for that it is refused. So clients without a key cannot keep others
@@ -37,6 +38,13 @@ class Crowd:
         self.most = most
         self.waiting: dict[Connection, None] = {}
 
+    def longest_waiting(self) -> Connection | None:
+        """The one to go first; not one whose answer is still on its way."""
+        for connection in self.waiting:
+            if not connection.transport.get_write_buffer_size():
+                return connection
+        return None
+
 
 class Connection(H11Protocol):
     """uvicorn's protocol with deadlines; `limited` binds it to a crowd."""
@@ -49,7 +57,7 @@ class Connection(H11Protocol):
         """Make room for it, or refuse it."""
         super().connection_made(transport)
         if len(self.connections) > self.crowd.most:
-            longest = next(iter(self.crowd.waiting), None)
+            longest = self.crowd.longest_waiting()
             if longest is not None:
                 self.crowd.waiting.pop(longest)
                 longest.give_up(503, "too many connections are open", "too_many_connections")

@@ -4,7 +4,7 @@ A text that cannot fit the context is refused by its bytes, before template and
 tokenizer see it: a token has a longest form, so so many bytes are too many tokens
 whatever they are. What remains runs on threads of its own, so that long prompts
 keep neither answers nor other work of the process waiting, and a caller has a
-bounded number of them there.
+bounded number of bytes there.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from typing import TypeVar
 from bedplate.serving.errors import RequestRefused
 
 THREADS = 2
-MOST_WAITING = 16  # requests of one caller; one takes milliseconds
+MOST_WAITING_BYTES = 4 << 20  # of one caller: 10 s of work; a chat's few kB are milliseconds
 _Result = TypeVar("_Result")
 
 
-def check_bytes(texts: Iterable[str], context_tokens: int, longest_token_bytes: int) -> None:
-    """Raise `RequestRefused` when `texts` together are more than `context_tokens` can hold."""
+def check_bytes(texts: Iterable[str], context_tokens: int, longest_token_bytes: int) -> int:
+    """The bytes of `texts` together.
+
+    Raises `RequestRefused` when they are more than `context_tokens` can hold.
+    """
     most = context_tokens * longest_token_bytes
     size = sum(len(text.encode("utf-8", "replace")) for text in texts)
     if size > most:
@@ -34,6 +37,7 @@ def check_bytes(texts: Iterable[str], context_tokens: int, longest_token_bytes: 
             code="serving.context_length_exceeded",
             param="prompt",
         )
+    return size
 
 
 class EncodingPool:
@@ -44,21 +48,25 @@ class EncodingPool:
         self._lock = threading.Lock()
         self._waiting: Counter[str] = Counter()
 
-    async def run(self, caller: str, work: Callable[[], _Result]) -> _Result:
-        """The result of `work`. Raises `RequestRefused` (429) beyond `MOST_WAITING`."""
+    async def run(self, caller: str, size: int, work: Callable[[], _Result]) -> _Result:
+        """The result of `work` on `size` bytes.
+
+        Raises `RequestRefused` (429) beyond `MOST_WAITING_BYTES`; one alone always passes.
+        """
         with self._lock:
-            if self._waiting[caller] >= MOST_WAITING:
+            waiting = self._waiting[caller]
+            if waiting and waiting + size > MOST_WAITING_BYTES:
                 raise RequestRefused(
-                    f"{MOST_WAITING} prompts of this key are still being read",
+                    f"{waiting} bytes of prompts of this key are still being read",
                     code="serving.queue_full",
                     status=429,
                     remedy="try again later",
                 )
-            self._waiting[caller] += 1
+            self._waiting[caller] += size
 
         def ended(future: Future[_Result]) -> None:
             with self._lock:
-                self._waiting[caller] -= 1
+                self._waiting[caller] -= size
                 if not self._waiting[caller]:
                     del self._waiting[caller]
 

@@ -115,6 +115,10 @@ class EngineLoop:
             self._progress.arrived(self._share.taken)
             self._wake.notify()
 
+    def refused(self, *, shed: bool) -> None:
+        """Count a request that was turned away before `submit`: too much asked, or wrongly."""
+        self._metrics.refused(shed=shed)
+
     def _admissible(self, request: Request) -> int:
         """The most tokens the request may generate; raises `RequestRefused`."""
         length, longest = len(request.prompt), self._longest()
@@ -269,9 +273,10 @@ class EngineLoop:
                 )
             return
         self._prepare_samples(plan)
-        self._progress.allow(self._pace.allowed_ns(plan.token_count))
+        allowed_ns = self._pace.allowed_ns(plan.token_count)
+        self._progress.allow(allowed_ns)
         began_ns = time.monotonic_ns()
-        sampled = self._runner.run(plan)
+        sampled = self._runner.run(plan, allowed_ns)
         self._pace.took(plan.token_count, time.monotonic_ns() - began_ns)
         self._scheduler.apply([Event.step_done(plan.step, sampled), *self._hand_out(plan, sampled)])
         if self.check_every_step:
@@ -352,7 +357,8 @@ class EngineLoop:
             for caller in callers:
                 self._share.give_back(caller)
             self._wake.notify_all()
-        self._progress.step(self._share.taken)
+            # With the lock: a request that arrives now must not be overwritten.
+            self._progress.step(self._share.taken)
 
 
 def _caller(item: Live | _Scoring) -> str | None:

@@ -24,7 +24,7 @@ from bedplate.serving.metrics import EngineMetrics, add_vllm_aliases
 from bedplate.serving.modelfile import ModelFile
 from bedplate.serving.models.base import Precision
 from bedplate.serving.models.llama import Llama
-from bedplate.serving.pace import Pace, stall_after_ns
+from bedplate.serving.pace import Pace
 from bedplate.serving.packaged import DEFAULT_MODEL, find_model
 from bedplate.serving.runner import Runner
 from bedplate.serving.safetensors_model import SafetensorsModel
@@ -196,14 +196,13 @@ class Engine(EngineLoop):
                 undo.callback(self.template.close)
             self.device: Device = undo.enter_context(open_device(options.device))
             self.registry = registry or Registry()
-            stall_ns = stall_after_ns(model.config.parameters, options.max_batched_tokens)
-            runner, limits, metrics = self._assemble(model, options, tokenizer.size, stall_ns)
+            runner, limits, metrics = self._assemble(model, options, tokenizer.size)
             pace = Pace(model.config.parameters)
             super().__init__(runner, tokenizer, limits, metrics, pace)
             self._resources = undo.pop_all()
 
     def _assemble(
-        self, model: ModelFile, options: EngineOptions, id_count: int, stall_ns: int
+        self, model: ModelFile, options: EngineOptions, id_count: int
     ) -> tuple[Runner, Limits, EngineMetrics]:
         device = self.device
         ops = select(device)
@@ -211,7 +210,7 @@ class Engine(EngineLoop):
         loaded = Llama(device, ops, model, self.precision, rows=rows, samples=samples)
         limits = plan_limits(model, options, loaded.kv_bytes_per_token(), device.info.memory_bytes)
         self.kv_bytes = loaded.allocate_kv(limits.block_count, limits.block_tokens)
-        runner = Runner(device, ops, loaded, limits, id_count=id_count, stall_ns=stall_ns)
+        runner = Runner(device, ops, loaded, limits, id_count=id_count)
         runner.warm_up()
         version = importlib.metadata.version("bedplate")
         if options.metrics_alias == "vllm":

@@ -24,7 +24,7 @@ def stall_after_ns(parameters: int, rows: int) -> int:
 
 
 class Pace:
-    """The longest steps lately, by size. The engine's thread writes, any may read."""
+    """The longest steps lately, by size. Only the engine's thread uses it."""
 
     def __init__(self, parameters: int) -> None:
         """For a model of `parameters` weights."""

@@ -44,14 +44,13 @@ class Runner:
         limits: Limits,
         *,
         id_count: int,
-        stall_ns: int,
     ) -> None:
         """Allocate the step's tensors; `allocate_kv` is done.
 
         Ids from `id_count` on are never sampled: a table may be padded beyond the
-        tokenizer. A step that takes several `stall_ns` is given up.
+        tokenizer.
         """
-        self._id_count, self._deadline_ns = id_count, STALLS_TO_DEADLINE * stall_ns
+        self._id_count = id_count
         self._device, self._ops, self._model, self._limits = device, ops, model, limits
         self._queue = device.queue()
         self._timeline = device.timeline()
@@ -143,8 +142,10 @@ class Runner:
             ],
         )
 
-    def run(self, plan: Plan) -> NDArray[np.int32]:
+    def run(self, plan: Plan, stall_ns: int) -> NDArray[np.int32]:
         """Run `plan`, whose arrays are `self.arrays` and whose sample rows are set.
+
+        A step that takes several `stall_ns` is given up.
 
         Returns the sampled ids, int32 [sample_count], -1 where logits hold NaN.
         Raises `DeviceError` when the device fails; the step is then lost.
@@ -156,23 +157,23 @@ class Runner:
             size = self._head_sizes[bisect_left(self._head_sizes, plan.sample_count)]
             if self.barred:
                 logits, sampling = self._head_in_halves(size)
-                self._submit([body, logits], plan.step)
+                self._submit([body, logits], plan.step, stall_ns)
                 self._bar()
                 batches = [sampling]
             else:
                 batches.append(self._head(size))
-        self._submit(batches, plan.step)
+        self._submit(batches, plan.step, stall_ns)
         sampled: NDArray[np.int32] = self._sampled.view()[: plan.sample_count].copy()
         return sampled
 
-    def _submit(self, batches: Sequence[Batch], step: int) -> None:
+    def _submit(self, batches: Sequence[Batch], step: int, stall_ns: int) -> None:
         """Run the batches in order, and wait for the last."""
         *before, last = batches
         for batch in before:
             self._queue.submit(batch, tag=step)
         self._submitted += 1
         self._queue.submit(last, tag=step, signal=[(self._timeline, self._submitted)])
-        self._timeline.wait(self._submitted, self._deadline_ns)
+        self._timeline.wait(self._submitted, STALLS_TO_DEADLINE * stall_ns)
 
     def _bar(self) -> None:
         """Take the barred ids out of their rows: no draw finds minus infinity."""

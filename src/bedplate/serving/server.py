@@ -11,7 +11,7 @@ import hashlib
 import struct
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -36,6 +36,8 @@ from bedplate.serving.stream import Answer, Choices, Submitter
 from bedplate.serving.template import ChatTemplate
 from bedplate.serving.tokenizer import Tokenizer
 
+_Ids = TypeVar("_Ids")
+
 
 class Served(Submitter, Protocol):
     """What the application needs of an engine."""
@@ -47,6 +49,9 @@ class Served(Submitter, Protocol):
 
     def health(self) -> Health:
         """Whether steps progress."""
+
+    def refused(self, *, shed: bool) -> None:
+        """Count a request that was refused before it came to `submit`."""
 
 
 class Application:
@@ -130,12 +135,10 @@ class Application:
                 remedy="use /v1/completions",
             )
 
-        self._check_bytes(message["content"] for message in messages)
-
         def encode() -> list[int]:
             return self._engine.tokenizer.encode(template.render(messages))
 
-        ids = await self._encoding.run(request.state.caller, encode)
+        ids = await self._encode(request, [[m["content"] for m in messages]], encode)
         return await self._answer(request, "chat", body, [ids])
 
     async def _complete(self, request: HttpRequest) -> Response:
@@ -149,19 +152,27 @@ class Application:
             )
 
         texts = [prompt for prompt in prompts if isinstance(prompt, str)]
-        for text in texts:
-            self._check_bytes([text])
 
         def encode() -> list[list[int]]:
             return [self._engine.tokenizer.encode(text, begin=True) for text in texts]
 
         # Prompts are all of one kind, and ids need no work.
-        ids = await self._encoding.run(request.state.caller, encode) if texts else _ids(prompts)
+        each = [[text] for text in texts]
+        ids = await self._encode(request, each, encode) if texts else _ids(prompts)
         return await self._answer(request, "text", body, ids)
 
-    def _check_bytes(self, texts: Iterable[str]) -> None:
+    async def _encode(
+        self, http: HttpRequest, prompts: Iterable[Iterable[str]], work: Callable[[], _Ids]
+    ) -> _Ids:
+        """What `work` makes of prompts, each of some texts, if they may be read at all."""
         longest = self._engine.tokenizer.longest_token_bytes
-        check_bytes(texts, self._engine.limits.max_model_tokens, longest)
+        context = self._engine.limits.max_model_tokens
+        try:
+            size = sum(check_bytes(texts, context, longest) for texts in prompts)
+            return await self._encoding.run(http.state.caller, size, work)
+        except RequestRefused as refusal:
+            self._engine.refused(shed=refusal.status == 429)
+            raise
 
     async def _answer(
         self, http: HttpRequest, kind: wire.Kind, body: wire.Common, prompts: Sequence[list[int]]

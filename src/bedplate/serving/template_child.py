@@ -82,8 +82,8 @@ def render(template: Template, values: Mapping[str, Any]) -> dict[str, str]:
 
 def main() -> None:
     """Serve the parent until it closes the pipe."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit(resource.RLIMIT_AS, MEMORY_BYTES)
+    limit(resource.RLIMIT_CORE, 0)
     end_with_parent(int(sys.argv[1]), signal.SIGKILL)
     _limit_time()
     start = json.loads(sys.stdin.readline())
@@ -102,7 +102,14 @@ def _limit_time() -> None:
     """Let the kernel end this process when it computes `CPU_S` seconds from now on."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = math.ceil(used.ru_utime + used.ru_stime) + CPU_S
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+    limit(resource.RLIMIT_CPU, seconds)
+
+
+def limit(what: int, value: int) -> None:
+    """Set a soft limit; one that whoever started us made harder stays."""
+    hard = resource.getrlimit(what)[1]
+    soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(what, (soft, hard))
 
 
 def _answer(message: Mapping[str, str]) -> None:

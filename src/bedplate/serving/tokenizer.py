@@ -99,7 +99,9 @@ def _wrap(
         b"" if i in control else token.encode("utf-8") if i in added else _bytes_of(token)
         for i, token in enumerate(tokens)
     )
-    return Tokenizer(encoder, table, control, frozenset(ends), begin)
+    # A file may name ids that its table lacks; nothing can ever sample those.
+    known = frozenset(i for i in ends if type(i) is int and 0 <= i < len(table))
+    return Tokenizer(encoder, table, control, known, begin)
 
 
 def _pre_tokenizer(kind: str) -> Any:
