@@ -18,7 +18,7 @@ BAD = abi.BP_INVALID_ARGUMENT
 TOO_MUCH = (abi.BP_OUT_OF_MEMORY, BAD)
 
 
-@case("mem", "positive")
+@case("mem", "positive", tier="full")
 def a_thousand_memories_live_at_once(s: Subject) -> None:
     """Each with its own handle and size; all can be given back in another order."""
     handles = []
@@ -32,7 +32,7 @@ def a_thousand_memories_live_at_once(s: Subject) -> None:
         s.works(s.api.mem.release(s.handle, handle), "mem.release")
 
 
-@case("mem", "negative")
+@case("mem", "negative", tier="full")
 def refused_memory_costs_nothing(s: Subject) -> None:
     """After many refusals 16 MiB are still there, and no handle was written."""
     out = ffi.new("uint64_t *", 77)
@@ -105,7 +105,7 @@ def describe_wants_a_head(s: Subject) -> None:
         expect(info.bytes == 0x5A5A, "a refused struct was written")
 
 
-@case("mem", "positive")
+@case("mem", "positive", tier="full")
 def neighbours_come_and_go(s: Subject) -> None:
     """What lies in a memory is not changed by making and releasing others."""
     kept = s.memory(1000, 0x5C)

@@ -36,7 +36,7 @@ def twenty_thousand_commands_are_one_batch(s: Subject) -> None:
     expect((words == np.arange(1, count + 1)).all(), "a command of a large batch did not run")
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def a_batch_may_be_of_any_length(s: Subject) -> None:
     """Growing and shrinking from one to the next on one queue."""
     buffer, queue, done = s.memory(4 * 300), s.queue(), s.timeline()
@@ -50,7 +50,7 @@ def a_batch_may_be_of_any_length(s: Subject) -> None:
         expect((words == 1000 * turn + np.arange(count)).all(), f"a batch of {count} is wrong")
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def two_hundred_fences_on_each_side(s: Subject) -> None:
     """All are waited for, all are signalled."""
     waits, signals = [s.timeline() for _ in range(200)], [s.timeline() for _ in range(200)]
@@ -109,7 +109,7 @@ def a_signal_is_the_value_given(s: Subject) -> None:
         expect(s.value(done) == (abi.BP_OK, value), f"signalled to {value}: {s.value(done)}")
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def submit_does_not_wait(s: Subject) -> None:
     """A thousand batches queue up behind a closed gate, and then all run."""
     buffer, queue, gate, done = s.memory(64), s.queue(), s.timeline(), s.timeline()
@@ -198,7 +198,7 @@ def signals_that_are_missing_are_refused(s: Subject) -> None:
     s.refuses(status, BAD, "a batch that counts signals and has none")
 
 
-@case("queue", "negative")
+@case("queue", "negative", tier="full")
 def refusals_do_not_wear_a_queue_out(s: Subject) -> None:
     """Two hundred refused batches later it works as before."""
     buffer, queue, done = s.memory(64), s.queue(), s.timeline()

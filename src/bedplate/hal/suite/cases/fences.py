@@ -19,7 +19,7 @@ def copy(to: object, source: object) -> Batch:
     return batch
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def two_queues_take_turns(s: Subject) -> None:
     """A hundred hand-overs by two timelines; each sees what the other wrote."""
     a, b = s.memory(4), s.memory(4 * 101)
@@ -50,7 +50,7 @@ def a_batch_waits_for_all_its_fences(s: Subject) -> None:
         s.works(s.wait(done, 1), "waiting for a batch that is free")
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def one_signal_frees_many_queues(s: Subject) -> None:
     """Eight wait for one value; none begins before it, all after it."""
     buffer, gate, done = s.memory(4 * 8), s.timeline(), [s.timeline() for _ in range(8)]
@@ -126,7 +126,7 @@ def a_fence_of_its_own_queue_is_met(s: Subject) -> None:
     s.works(s.wait(done, 1), "waiting for a batch that waited for its own queue")
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def a_step_past_the_fence_is_enough(s: Subject) -> None:
     """One host signal over five values frees the queues of all five, and not the sixth."""
     gate = s.timeline()

@@ -45,7 +45,7 @@ def released_bytes_stay_until_they_are_read(s: Subject) -> None:
     expect(s.content(target) == b"\x3c" * 4096, "released bytes changed before they were read")
 
 
-@case("mem", "positive")
+@case("mem", "positive", tier="full")
 def released_storage_is_not_given_away(s: Subject) -> None:
     """New memories of the same size, filled, do not reach what a held batch needs."""
     source, target = s.memory(8192, 0x11), s.memory(8192)
@@ -180,7 +180,7 @@ def a_fault_leaves_the_queue_clean(s: Subject) -> None:
     expect(int.from_bytes(s.content(out), "little") == 2, "a batch behind a fault did not run")
 
 
-@case("module_native", "positive")
+@case("module_native", "positive", tier="full")
 def a_fault_stays_in_its_queue(s: Subject) -> None:
     """Another queue's work beside it, without a fence between them, is whole."""
     bad, good = Batch(), Batch()

@@ -135,7 +135,7 @@ def a_million_blocks_run_once(s: Subject) -> None:
     expect((words == 1).all(), f"{int((words != 1).sum())} of a million blocks did not run once")
 
 
-@case("module_native", "positive")
+@case("module_native", "positive", tier="full")
 def launches_on_two_queues_are_whole(s: Subject) -> None:
     """Both run every block once, whatever they share."""
     outs, lines = [s.memory(4 * 5000) for _ in range(2)], [s.timeline() for _ in range(2)]

@@ -103,7 +103,7 @@ def ops_take_their_turn(s: Subject) -> None:
     expect((got == converted(1.5)).all(), "an op ran before or after its turn")
 
 
-@case("ops", "positive")
+@case("ops", "positive", tier="full")
 def a_plan_runs_on_several_queues(s: Subject) -> None:
     """At once, each with its own tensors."""
     sets, made = [pair(s, float(i + 1)) for i in range(4)], None
@@ -121,7 +121,7 @@ def a_plan_runs_on_several_queues(s: Subject) -> None:
         expect(words(s, tensors[-1]) == [converted(i + 1.0)] * 128, f"queue {i} is wrong")
 
 
-@case("ops", "positive")
+@case("ops", "positive", tier="full")
 def threads_plan_at_once(s: Subject) -> None:
     """Planned, run and released beside each other."""
 

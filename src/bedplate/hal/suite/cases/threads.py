@@ -44,7 +44,7 @@ def together(body: Callable[[int], None], count: int = THREADS) -> None:
         raise failures[0]
 
 
-@case("mem", "positive")
+@case("mem", "positive", tier="full")
 def threads_make_memory_at_once(s: Subject) -> None:
     """All handles differ, and each thread's sizes are its own."""
     made: list[int] = []
@@ -65,7 +65,7 @@ def threads_make_memory_at_once(s: Subject) -> None:
     expect(len(set(made)) == len(made) == 400, "two threads got one handle")
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def threads_share_a_queue(s: Subject) -> None:
     """Batches of each thread stay in its order, and none is lost."""
     queue, buffer = s.queue(), s.memory(4 * THREADS)
@@ -85,7 +85,7 @@ def threads_share_a_queue(s: Subject) -> None:
     expect(words == [100] * THREADS, f"the last batches of the threads left {words}")
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def threads_have_queues_of_their_own(s: Subject) -> None:
     """Made, used and destroyed beside each other."""
     buffers = [s.memory(64) for _ in range(THREADS)]
@@ -103,7 +103,7 @@ def threads_have_queues_of_their_own(s: Subject) -> None:
         expect(s.content(buffer) == bytes([16 * number + 10]) * 64, f"thread {number}'s work")
 
 
-@case("timeline", "positive")
+@case("timeline", "positive", tier="full")
 def threads_race_to_signal(s: Subject) -> None:
     """Whoever is late is refused; the value is the largest, and was never lower."""
     line = s.timeline()
@@ -118,7 +118,7 @@ def threads_race_to_signal(s: Subject) -> None:
     expect(s.value(line) == (abi.BP_OK, 1000), f"after the race it is at {s.value(line)}")
 
 
-@case("timeline", "positive")
+@case("timeline", "positive", tier="full")
 def threads_make_timelines_at_once(s: Subject) -> None:
     """Made, moved and destroyed; none meets another's value."""
 
@@ -133,7 +133,7 @@ def threads_make_timelines_at_once(s: Subject) -> None:
     together(body)
 
 
-@case("core", "positive")
+@case("core", "positive", tier="full")
 def threads_open_and_close_at_once(s: Subject) -> None:
     """Each with a device of its own, and work on it."""
 
@@ -151,7 +151,7 @@ def threads_open_and_close_at_once(s: Subject) -> None:
     together(body)
 
 
-@case("core", "positive")
+@case("core", "positive", tier="full")
 def threads_read_their_own_text(s: Subject) -> None:
     """Each fails in its own way, many times; the number in the text is its own."""
 
@@ -165,7 +165,7 @@ def threads_read_their_own_text(s: Subject) -> None:
     together(body)
 
 
-@case("core", "positive")
+@case("core", "positive", tier="full")
 def threads_ask_for_facts_at_once(s: Subject) -> None:
     """Properties and claims agree in all of them."""
     wanted = read_claims(s.backend, s.index)
@@ -180,7 +180,7 @@ def threads_ask_for_facts_at_once(s: Subject) -> None:
     together(body)
 
 
-@case("queue", "positive")
+@case("queue", "positive", tier="full")
 def a_destroyed_queue_answers_racing_submits(s: Subject) -> None:
     """Each is refused, or its signal ends in the value or CANCELLED: none is lost."""
     for _ in range(10):
@@ -204,7 +204,7 @@ def a_destroyed_queue_answers_racing_submits(s: Subject) -> None:
             expect(status in (abi.BP_OK, abi.BP_CANCELLED), f"a racing batch ended in {status}")
 
 
-@case("mem", "positive")
+@case("mem", "positive", tier="full")
 def release_races_describe(s: Subject) -> None:
     """A look is right or refused, never something between; one release of many works."""
     for _ in range(50):
@@ -244,7 +244,7 @@ def closing_races_calls(s: Subject) -> None:
         together(body)
 
 
-@case("core", "positive")
+@case("core", "positive", tier="full")
 def one_close_of_many_works(s: Subject) -> None:
     """Threads that close the same device: one succeeds, the others are refused."""
     for _ in range(10):
@@ -260,7 +260,7 @@ def one_close_of_many_works(s: Subject) -> None:
         expect(sorted(statuses) == [BAD] * 3 + [abi.BP_OK], f"four closes gave {statuses}")
 
 
-@case("module_native", "positive")
+@case("module_native", "positive", tier="full")
 def threads_load_modules_at_once(s: Subject) -> None:
     """Loaded, asked for a kernel and unloaded beside each other; each kernel runs."""
 

@@ -47,7 +47,7 @@ def many_wait_for_one_value(s: Subject) -> None:
     expect(set(waiters.join().values()) == {abi.BP_OK}, f"waiters got {waiters.results}")
 
 
-@case("timeline_wait_host", "positive")
+@case("timeline_wait_host", "positive", tier="full")
 def each_waits_for_its_own_value(s: Subject) -> None:
     """Eight threads for eight values: a signal wakes those it reaches, and no other."""
     line = s.timeline()
@@ -88,7 +88,7 @@ def poison_wakes_sleepers(s: Subject) -> None:
         expect("77001" in text, f"a sleeper's sentence does not name the batch: {text}")
 
 
-@case("timeline_wait_host", "positive")
+@case("timeline_wait_host", "positive", tier="full")
 def deadlines_are_each_waiters_own(s: Subject) -> None:
     """A short one ends without waking the long one, which still gets its value."""
     line = s.timeline()
@@ -124,7 +124,7 @@ def the_farthest_deadline_is_none(s: Subject) -> None:
     expect(waiters.join() == {0: abi.BP_OK}, f"a wait without end gave {waiters.results}")
 
 
-@case("timeline_wait_host", "positive")
+@case("timeline_wait_host", "positive", tier="full")
 def sleepers_hold_nobody(s: Subject) -> None:
     """While eight sleep, memory, queues, timelines and work go on."""
     line, other = s.timeline(), s.timeline()
@@ -141,7 +141,7 @@ def sleepers_hold_nobody(s: Subject) -> None:
     waiters.join()
 
 
-@case("timeline_wait_host", "positive")
+@case("timeline_wait_host", "positive", tier="full")
 def destroy_wakes_all_sleepers(s: Subject) -> None:
     """Eight on one timeline: CANCELLED, or INVALID_ARGUMENT for one that had not begun."""
     line = s.timeline()
@@ -185,7 +185,7 @@ def the_largest_value_is_the_end(s: Subject) -> None:
         s.works(s.wait(line, value), f"waiting for {value} at the end")
 
 
-@case("timeline", "positive")
+@case("timeline", "positive", tier="full")
 def observers_never_see_it_fall(s: Subject) -> None:
     """Two threads look while a device moves it through three hundred values."""
     line, queue, fell = s.timeline(), s.queue(), []
