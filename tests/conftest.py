@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sysconfig
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -25,8 +26,29 @@ BUDGET_S = 120
 # As in a shell whose environment is activated: messages then call the program by its name.
 os.environ["PATH"] = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
 
+OCLGRIND = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
+"""Debian installs the simulator without registering it."""
+
 _seconds: defaultdict[str, float] = defaultdict(float)
 _TESTS = Path(__file__).parent.name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def opencl_platforms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Both OpenCL platforms that the tests know, whatever the machine registers.
+
+    For all tests: the loader looks once in a process, and the tests' own process and its
+    children must number the devices alike.
+    """
+    folder = tmp_path_factory.mktemp("vendors")
+    registered = sorted(Path("/etc/OpenCL/vendors").glob("*.icd"))
+    for file in registered:
+        (folder / file.name).write_bytes(file.read_bytes())
+    if OCLGRIND.exists():
+        (folder / "oclgrind.icd").write_text(f"{OCLGRIND}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OCL_ICD_VENDORS", str(folder))
+        yield
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -198,7 +198,7 @@ def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> N
         ("statsu", 2, "unknown verb 'statsu'; the nearest is 'status'"),
         ("gatewai", 2, "unknown verb 'gatewai'; known are chat"),
         ("hal lst", 2, "unknown verb 'lst'; the nearest is 'list'; see `bedplate hal --help`"),
-        ("hal nothing", 2, "unknown verb 'nothing'; known are conform, doctor, list"),
+        ("hal nothing", 2, "unknown verb 'nothing'; known are bench, conform, doctor, list, new"),
         ("--port 1", 2, "bedplate --help"),
         (
             "status --data-dir {data}",

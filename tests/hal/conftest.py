@@ -11,28 +11,11 @@ from tests.hal.sanitized import Sanitized
 from bedplate.core.paths import native_library_dir
 from bedplate.hal.api import Device, Module, Queue, open_device
 
-OCLGRIND = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
-"""Debian installs the simulator without registering it."""
-
 
 @pytest.fixture(scope="session")
 def conform_module() -> Path:
     """The native module of the conformance suite."""
     return native_library_dir() / "conform" / "bedplate_hal_conform.so"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def opencl_platforms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Both OpenCL platforms that the tests know, whatever the machine registers."""
-    folder = tmp_path_factory.mktemp("vendors")
-    registered = sorted(Path("/etc/OpenCL/vendors").glob("*.icd"))
-    for file in registered:
-        (folder / file.name).write_bytes(file.read_bytes())
-    if OCLGRIND.exists():
-        (folder / "oclgrind.icd").write_text(f"{OCLGRIND}\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OCL_ICD_VENDORS", str(folder))
-        yield
 
 
 @pytest.fixture(scope="session")
