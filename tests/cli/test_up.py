@@ -44,7 +44,7 @@ def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
     assert f"`bedplate down --data-dir {tmp_path}` stops it" in up
 
     again = run("up")
-    assert re.fullmatch(r"already running: tiny at http://127.0.0.1:\d+/v1\n", again)
+    assert re.match(r"already running: tiny at http://127.0.0.1:\d+/v1\ncall it with", again)
     demo = run("up", "--demo")
     assert demo.startswith("already running: tiny at ")
     assert "first token after" in demo

@@ -90,6 +90,7 @@ BOTH = [
     ("{folder}", {}, 2, r"config\.json"),
     ("{void}", {}, 2, "void"),
     ("{good} --port {port}", {}, 3, "port {port} of 127.0.0.1 is in use; .*--port"),
+    ("{good} --port 70000", {}, 2, "70000 is not a port; give one from 1 to 65535"),
     ("{good} --host 203.0.113.1", {}, 2, "cannot listen on 203.0.113.1"),
     ("{good} --device tpu", {}, 3, "tpu"),
     ("{good} --device cpu:7", {}, 2, "no device 7"),

@@ -15,8 +15,9 @@ def register(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "doctor",
         parents=[common_flags()],
         help="what this machine has, what is wrong, what to do",
-        description="Looks, and changes nothing. Exit 0 when nothing is wrong, 1 when something "
-        "is, 3 when the machine lacks something.",
+        description="Looks only; a device seen for the first time is tried, and its certificate "
+        "kept. Exit 0 when nothing is wrong, 1 when something is, 3 when the machine lacks "
+        "something.",
     )
     verb.set_defaults(run=run)
 

@@ -124,7 +124,11 @@ def print_how_to_call(plate: Platform, again: Sequence[str]) -> None:
         print(where_the_key_is(plate.data, again))
     # In the example the key stands only where it was made just now.
     quote, key = ("'", plate.key) if plate.key else ('"', "$BEDPLATE_API_KEY")
-    body = f'{{"model": "{plate.model}", "messages": [{{"role": "user", "content": "Hi"}}]}}'
+    # Bounded: left to itself, a small model may go on until its context is full.
+    body = (
+        f'{{"model": "{plate.model}", "max_tokens": 48, "temperature": 0.2, '
+        '"messages": [{"role": "user", "content": "Hi"}]}'
+    )
     print(f"call it at {plate.base_url} with any OpenAI client, or:")
     print(f"  curl {plate.base_url}/chat/completions \\")
     print(f"    -H {quote}Authorization: Bearer {key}{quote} \\")

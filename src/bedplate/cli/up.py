@@ -203,3 +203,4 @@ def show_running(arguments: argparse.Namespace, plate: Platform) -> None:
         print_json({"url": plate.base_url, "model": plate.model, "started": False})
         return
     note(arguments, f"already running: {plate.model} at {plate.base_url}")
+    note(arguments, "call it with any OpenAI client and the key that the first start showed")

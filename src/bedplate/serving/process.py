@@ -87,6 +87,12 @@ class Address:
                 code="serving.port_forbidden",
                 remedy="give a --port above 1023",
             )
+        if isinstance(cause, OverflowError):
+            return UsageError(
+                f"{self.port} is not a port",
+                code="serving.address",
+                remedy="give one from 1 to 65535, or 0 for a free one",
+            )
         return UsageError(
             f"cannot listen on {self.host} port {self.port}: {cause}", code="serving.address"
         )
