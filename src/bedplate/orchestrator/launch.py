@@ -127,8 +127,8 @@ def wait_ready(
         raise
 
 
-def wait_gone(data: Path, running: record.Record, deadline_s: float) -> None:
-    """Wait until a platform has ended and its folder is free. Raises `StopFailed`."""
+def wait_gone(running: record.Record, deadline_s: float) -> None:
+    """Wait until a platform has ended. Raises `StopFailed`."""
     until = time.monotonic() + deadline_s
     while running.alive and time.monotonic() < until:
         time.sleep(_POLL_S)

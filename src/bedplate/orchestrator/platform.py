@@ -89,7 +89,7 @@ class Platform:
         running = record.read(data)
         if running is not None and running.stopping:
             on_note(f"waiting until {running.model}, which is stopping, has ended")
-            wait_gone(data, running, STOP_DEADLINE_S)
+            wait_gone(running, STOP_DEADLINE_S)
         elif running is not None:
             return cls._found(data, running, wanted, on_note)
         model = model or DEFAULT_MODEL
@@ -170,7 +170,7 @@ class Platform:
     def _stop(self, running: record.Record) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(running.pid, signal.SIGTERM)
-        wait_gone(self.data, running, STOP_DEADLINE_S)
+        wait_gone(running, STOP_DEADLINE_S)
 
     def wait(self) -> bool:
         """Wait until the platform ends; whether it was asked to, as far as is known here."""
