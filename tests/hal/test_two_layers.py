@@ -23,6 +23,7 @@ FOLDER = native_library_dir() / "examples"
 VOCABULARY, WIDTH, HIDDEN, LAYERS, CONTEXT = 96, 64, 128, 2, 16
 PROMPT = (5, 17, 61, 2)
 ROW_BYTES = 4 * WIDTH
+SUFFIXES = {"ptx": "ptx", "opencl_c": "cl"}
 
 
 def weights() -> dict[str, NDArray[np.float32]]:
@@ -81,7 +82,9 @@ class Model:
             if "module_native" in device.info.claims:
                 module = device.load_native_module(FOLDER / f"{file}.so")
             else:
-                module = device.load_module("opencl_c", (FOLDER / f"{file}.cl").read_bytes())
+                kind = "ptx" if "module_ptx" in device.info.claims else "opencl_c"
+                path = FOLDER / f"{file}.{SUFFIXES[kind]}"
+                module = device.load_module(kind, path.read_bytes(), path.name)
             self.kernels |= {name: module.kernel(name) for name in module.kernels()}
 
     def step(self, token: int, position: int) -> Batch:
@@ -122,9 +125,9 @@ SLOW = pytest.param(OCLGRIND, marks=pytest.mark.soak)
 """The simulator takes twenty seconds for the sixteen steps."""
 
 
-@pytest.fixture(params=["cpu", POCL, SLOW])
+@pytest.fixture(params=["cpu", POCL, SLOW, pytest.param("cuda", marks=pytest.mark.device)])
 def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    """cpu and a device of each OpenCL platform."""
+    """cpu, a device of each OpenCL platform, and a real GPU."""
     spec = platform_device(request.param).id if request.param in PLATFORMS else request.param
     with open_device(spec, trust_claims=True) as opened:
         yield opened

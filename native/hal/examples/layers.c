@@ -1,6 +1,7 @@
 /*
- * What a decoder layer needs beside arithmetic.c, one row at a time; layers.cl holds the same with
- * the same arguments. Each is launched as one block of 64 threads, which native code ignores.
+ * What a decoder layer needs beside arithmetic.c, one row at a time; layers.cl and layers.ptx hold
+ * the same with the same arguments. Each is launched as one block of 64 threads, which native code
+ * ignores.
  */
 #include "bedplate/hal_native.h"
 
