@@ -21,12 +21,10 @@ from tests.orchestrator.conftest import (
 )
 from tests.serving.files import write_gguf
 
-from bedplate.core import keyfile
 from bedplate.core.errors import EnvironmentLacks, UsageError
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
 from bedplate.orchestrator.api import NotRunning, Platform, StartFailed
-from bedplate.orchestrator.platform import forget_unseen_key
 from bedplate.serving.api import ModelFileError
 
 
@@ -198,17 +196,6 @@ def test_up_returns_when_the_start_of_another_is_ready(tiny_file: Path, tmp_path
     finally:
         first.join()
         made[0].down()
-
-
-def test_a_start_that_fails_keeps_the_key_that_another_lives_by(
-    plate: Platform, tmp_path: Path
-) -> None:
-    """A key that nobody has seen is forgotten, but not under a running platform."""
-    forget_unseen_key(plate.data)
-    assert (plate.data / keyfile.FILE).exists()
-    keyfile.load_or_make(tmp_path, {})
-    forget_unseen_key(tmp_path)
-    assert not (tmp_path / keyfile.FILE).exists()
 
 
 def test_no_part_runs_a_module_of_the_working_directory(

@@ -2,6 +2,8 @@
 
 `BEDPLATE_API_KEY` wins and stores nothing. Otherwise the first start makes a key,
 stores its hash and returns the key once, to be shown; it cannot be read again.
+A start that may still fail holds the store until the key was shown or forgotten,
+so that no other start ever lives by a key that nobody has seen.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from bedplate.core import keys
 from bedplate.core.command import quoted
@@ -31,22 +35,69 @@ def load_or_make(
 
     Raises `UsageError` when the file is damaged, `EnvironmentLacks` when the machine
     forbids to write in the folder or has no space; processes that start together agree on one key.
+    Waits while another start holds the store, see `try_hold`.
     """
     env = os.environ if environment is None else environment
     if given := env.get("BEDPLATE_API_KEY"):
         return keys.KeyRing({"environment": keys.digest(given)}), None
-    make_private(data)
-    path = data / FILE
+    with _lock_file(data) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _found_or_made(data)
+
+
+def try_hold(data: Path) -> Held | None:
+    """The stored keys, held against other starts until closed; None while another holds them.
+
+    Looks at no environment. Raises what `load_or_make` does.
+    """
+    lock = _lock_file(data)
     try:
-        lock = open(data / f".{FILE}.lock", "w")  # noqa: SIM115 (closed below)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        made = _found_or_made(data)[1]
+    except BlockingIOError:
+        lock.close()
+        return None
+    except BaseException:
+        lock.close()
+        raise
+    return Held(data, made, lock)
+
+
+@dataclass(frozen=True)
+class Held:
+    """The store while no other start may make or read a key; `made` is one made just now.
+
+    `load` does not wait: the processes of the start that holds it read the key.
+    """
+
+    data: Path
+    made: str | None
+    _lock: IO[str] = field(repr=False, compare=False)
+
+    def forget(self) -> None:
+        """Remove the key that was made, which nobody will see; others stay."""
+        if self.made is not None:
+            forget(self.data)
+
+    def close(self) -> None:
+        """Let other starts go on."""
+        self._lock.close()
+
+
+def _lock_file(data: Path) -> IO[str]:
+    make_private(data)
+    try:
+        return open(data / f".{FILE}.lock", "w")
     except OSError as cause:
         raise unusable(data, cause) from cause
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.exists():
-            return keys.KeyRing(read(path)), None
-        key = keys.make()
-        write(path, {"default": keys.hash_key(key)})
+
+
+def _found_or_made(data: Path) -> tuple[keys.KeyRing, str | None]:
+    path = data / FILE
+    if path.exists():
+        return keys.KeyRing(read(path)), None
+    key = keys.make()
+    write(path, {"default": keys.hash_key(key)})
     return keys.KeyRing({"default": keys.hash_key(key)}), key
 
 

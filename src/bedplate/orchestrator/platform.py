@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bedplate.core import keyfile, keys
 from bedplate.core.errors import EXIT_DONE, UsageError
 from bedplate.core.paths import data_dir as default_data_dir
 from bedplate.core.paths import run_dir
@@ -28,6 +27,7 @@ from bedplate.orchestrator.config import GatewayConfig
 from bedplate.orchestrator.launch import Launch, Note, wait_gone, wait_ready
 from bedplate.orchestrator.load import read_load
 from bedplate.orchestrator.orphans import wait_for_orphans
+from bedplate.orchestrator.startkey import start_key
 from bedplate.orchestrator.supervisor import STATUS_SCHEMA
 from bedplate.orchestrator.wanted import Wanted, absolute
 from bedplate.serving.api import DEFAULT_MODEL, find_model
@@ -102,20 +102,24 @@ class Platform:
         ) as listener:
             # Taken by someone else: say so before anything starts.
             port = listener.getsockname()[1]
-        key, environment = _key(data, keep_key)
-        try:
+        with start_key(data, keep_key, on_note) as key:
+            if key.faster is not None:
+                return cls._found(data, key.faster, wanted, on_note)
             launch = Launch(
-                data, absolute(model), host, port, engine_flags, hang_after_s, parent, environment
+                data,
+                absolute(model),
+                host,
+                port,
+                engine_flags,
+                hang_after_s,
+                parent,
+                key.environment,
             )
             process = launch.start()
             found = wait_ready(data, process, on_note)
-        except BaseException:
-            if key is not None:
-                forget_unseen_key(data)
-            raise
         if found.pid != process.pid:  # another start was faster; the key is in force all the same
-            return replace(cls._found(data, found, wanted, on_note), key=key)
-        return cls(data, found.url, found.model, key, True, process)
+            return replace(cls._found(data, found, wanted, on_note), key=key.made)
+        return cls(data, found.url, found.model, key.made, True, process)
 
     @classmethod
     def _found(cls, data: Path, running: record.Record, wanted: Wanted, on_note: Note) -> Platform:
@@ -188,21 +192,6 @@ class Platform:
     def __exit__(self, *error: object) -> None:
         if self.started_here:
             self.down()
-
-
-def forget_unseen_key(data: Path) -> None:
-    """Forget a key that nobody has seen, unless a platform of another start lives by it."""
-    if (held := record.lock(data)) is not None:
-        keyfile.forget(data)
-        record.release(data, held)
-
-
-def _key(data: Path, keep: bool) -> tuple[str | None, dict[str, str]]:
-    """The key made just now, to be shown, and what the platform's environment must hold."""
-    if keep or os.environ.get("BEDPLATE_API_KEY"):
-        return keyfile.load_or_make(data)[1], {}
-    keyfile.check(data)
-    return None, {"BEDPLATE_API_KEY": keys.make()}
 
 
 def _resident_bytes(pid: int | None) -> int | None:
