@@ -8,7 +8,9 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -98,6 +100,43 @@ def test_a_unix_socket_never_replaces_one_that_is_listened_on(tmp_path: Path) ->
         assert path.is_socket()
 
 
+def test_a_unix_socket_never_replaces_that_of_a_process_which_still_loads(tmp_path: Path) -> None:
+    """Bound and not listened on, as while a model is read: the second is refused in a sentence."""
+    path = tmp_path / "s"
+    address = Address(path=path)
+    with contextlib.closing(address.bind()) as listener:
+        with pytest.raises(EnvironmentLacks, match=f"listen on {path}: another process does"):
+            Address(path=path).bind()
+        listener.listen()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+
+
+def test_of_many_that_find_a_stale_socket_one_has_its_place(tmp_path: Path) -> None:
+    """Whoever loses leaves the winner's socket where it is."""
+    path, count = tmp_path / "s", 8
+    begin = threading.Barrier(count)
+
+    def bind(_: int) -> socket.socket | str:
+        begin.wait()
+        try:
+            return Address(path=path).bind()
+        except EnvironmentLacks as error:
+            return error.code
+
+    with ThreadPoolExecutor(count) as pool:
+        for _ in range(20):
+            with socket.socket(socket.AF_UNIX) as killed:
+                killed.bind(str(path))
+            found = list(pool.map(bind, range(count)))
+            (listener,) = [one for one in found if isinstance(one, socket.socket)]
+            assert found.count("serving.address_in_use") == count - 1
+            listener.listen()
+            with listener, socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(path))
+            path.unlink()
+
+
 def test_a_unix_socket_goes_with_its_listener(tmp_path: Path) -> None:
     """A server that does not come to serve leaves nothing behind."""
     address = Address(path=tmp_path / "s")
@@ -171,6 +210,7 @@ def until_refused(path: Path) -> None:
 
 LOSING = """
 import sys
+import threading
 from pathlib import Path
 from bedplate.core import keys
 from bedplate.hal.api import DeviceError

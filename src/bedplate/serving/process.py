@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import fcntl
 import os
 import resource
 import socket
 import stat
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,6 @@ _ACCEPTED_AT_ONCE = 16
 # Of the files a process may open: the gateway needs two for each request, and both keep some.
 _FILES_PER_CONNECTION = 2.5
 _MOST_CONNECTIONS = 4096  # a header of 64 KiB each is 256 MiB
-_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,13 @@ class Address:
     def _bind_path(path: Path) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            _remove_stale(path)
-            before = os.umask(0o177)
-            try:
-                listener.bind(str(path))
-            finally:
-                os.umask(before)
+            with _alone_in(path.parent):
+                _remove_stale(path)
+                before = os.umask(0o177)
+                try:
+                    listener.bind(str(path))
+                finally:
+                    os.umask(before)
         except OSError as cause:
             listener.close()
             raise EnvironmentLacks(
@@ -129,10 +130,23 @@ class Address:
         return f"http://{host}:{listener.getsockname()[1]}"
 
 
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time: between looking at a stale socket and taking its place another
+    could have taken it. Where folders know no locks the block runs all the same."""
+    with contextlib.ExitStack() as undo:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            undo.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
 def _remove_stale(path: Path) -> None:
     """Remove the socket that a killed process left at `path`; nothing else is ever removed.
 
-    Raises `EnvironmentLacks` when something else lies there, or somebody listens.
+    Raises `EnvironmentLacks` when something else lies there, or a process holds it.
+    Source: connect(2), ECONNREFUSED and EPROTOTYPE.
     """
     try:
         mode = path.lstat().st_mode
@@ -144,15 +158,17 @@ def _remove_stale(path: Path) -> None:
             code="serving.address",
             remedy="give another path, or move it away",
         )
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(_PATIENCE_S)
+    # Of another type: so a socket that is bound refuses it whether its process listens
+    # already or still loads, and one that nobody holds refuses the connection.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)
             return
-        except BlockingIOError:
-            pass  # somebody listens who has much to do
+        except OSError as cause:
+            if cause.errno != errno.EPROTOTYPE:
+                raise
     raise EnvironmentLacks(
         f"cannot listen on {path}: another process does",
         code="serving.address_in_use",
