@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -390,3 +391,22 @@ def test_other_names_of_metrics_appear_when_asked_for(
         text = engine.metrics_text()
     assert ("vllm:" in text) is expected
     assert "bedplate_engine_running{" in text
+
+
+def test_prefill_decode_and_the_gaps_between_tokens_are_counted(tiny_path: Path) -> None:
+    """A request of 12 tokens has one prefill, one decode and 11 gaps, which make the decode up."""
+    with Engine(str(tiny_path), SMALL) as engine:
+        engine.generate([PROMPT], GREEDY)
+        text = engine.metrics_text()
+
+    def value(name: str) -> float:
+        return float(re.findall(rf"^vllm:{name}\{{.*?\}} (\S+)$", text, re.M)[0])
+
+    assert value("request_prefill_time_seconds_count") == 1
+    assert value("request_decode_time_seconds_count") == 1
+    assert value("inter_token_latency_seconds_count") == 11
+    gaps, decode = (
+        value(f"{n}_seconds_sum") for n in ("inter_token_latency", "request_decode_time")
+    )
+    assert gaps == pytest.approx(decode)
+    assert 0 < value("request_prefill_time_seconds_sum") <= value("time_to_first_token_seconds_sum")

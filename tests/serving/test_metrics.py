@@ -39,14 +39,17 @@ def live(tmp_path: Path) -> Live:
 
 
 def test_the_times_of_a_request_count_from_its_arrival(live: Live) -> None:
-    """First token at 13 s, five tokens, last at 21 s: 3 s, 2 s a token, 11 s, 2 s in the queue."""
+    """Of one that came at 10 s: taken up at 12 s, five tokens from 13 to 20 s, away at 21 s."""
     registry = Registry()
     metrics = EngineMetrics(registry, "tiny", "1.0")
     metrics.first_token(live, 13 * SECOND)
     live.first_token_ns, live.generated = 13 * SECOND, 5
+    live.last_token_ns = 20 * SECOND
     metrics.ended(live, FinishReason.STOP, 21 * SECOND)
     assert read(registry, "ttft_seconds_sum") == 3.0
     assert read(registry, "queue_seconds_sum") == 2.0
+    assert read(registry, "prefill_seconds_sum") == 1.0
+    assert read(registry, "decode_seconds_sum") == 7.0
     assert read(registry, "e2e_seconds_sum") == 11.0
     assert read(registry, "tpot_seconds_sum") == 2.0
     assert read(registry, "tokens_total", dir="prompt") == 3.0
@@ -57,10 +60,27 @@ def test_one_token_has_no_time_between_tokens(live: Live) -> None:
     """A request of a single token is left out of the time per token."""
     registry = Registry()
     metrics = EngineMetrics(registry, "tiny", "1.0")
-    live.first_token_ns, live.generated = 13 * SECOND, 1
+    live.token_at(13 * SECOND)
+    live.generated = 1
     metrics.ended(live, FinishReason.LENGTH, 13 * SECOND)
     assert read(registry, "tpot_seconds_count") == 0.0
+    assert read(registry, "decode_seconds_count") == 1.0
+    assert read(registry, "decode_seconds_sum") == 0.0
     assert read(registry, "e2e_seconds_count") == 1.0
+
+
+def test_every_token_but_the_first_has_a_time_since_the_one_before(live: Live) -> None:
+    """Tokens at 13, 14 and 17 s: the gaps are 1 s and 3 s."""
+    registry = Registry()
+    metrics = EngineMetrics(registry, "tiny", "1.0")
+    assert live.token_at(13 * SECOND) is None
+    for now in (14, 17):
+        gap = live.token_at(now * SECOND)
+        assert gap is not None
+        metrics.next_token(gap)
+    assert (live.first_token_ns, live.last_token_ns) == (13 * SECOND, 17 * SECOND)
+    assert read(registry, "inter_token_seconds_count") == 2.0
+    assert read(registry, "inter_token_seconds_sum") == 4.0
 
 
 @pytest.mark.parametrize(
@@ -85,6 +105,9 @@ VLLM_NAMES = {
     "time_per_output_token_seconds",
     "e2e_request_latency_seconds",
     "request_queue_time_seconds",
+    "request_prefill_time_seconds",
+    "request_decode_time_seconds",
+    "inter_token_latency_seconds",
     "prefix_cache_queries_total",
     "prefix_cache_hits_total",
     "num_preemptions_total",

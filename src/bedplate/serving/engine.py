@@ -314,9 +314,11 @@ class EngineLoop:
             if live is None:
                 continue
             output = live.push(token)
-            if live.first_token_ns is None:
-                live.first_token_ns = now_ns
-                self._metrics.first_token(live, now_ns)
+            if output.tokens:
+                if (gap_ns := live.token_at(now_ns)) is None:
+                    self._metrics.first_token(live, now_ns)
+                else:
+                    self._metrics.next_token(gap_ns)
             self._deliver(live, output)
             if output.finish_reason is not None:
                 del self._live[identity]

@@ -93,6 +93,7 @@ class Live:
         self.arrived_ns = now_ns
         self.admitted_ns: int | None = None
         self.first_token_ns: int | None = None
+        self.last_token_ns: int | None = None
         self.generated = 0
         self.cached_tokens = 0
         self._detokenizer = Detokenizer(tokenizer.token_bytes)
@@ -103,6 +104,14 @@ class Live:
         self._size = tokenizer.size
         self._least = sampling.min_tokens
         self._barred = np.array(sorted(self._end_ids | self._stop_ids), np.int64)
+
+    def token_at(self, now_ns: int) -> int | None:
+        """A token came; nanoseconds since the one before, None for the first."""
+        before, self.last_token_ns = self.last_token_ns, now_ns
+        if before is None:
+            self.first_token_ns = now_ns
+            return None
+        return now_ns - before
 
     def barred(self) -> NDArray[np.int64] | None:
         """Ids that must not be drawn next, if any."""
