@@ -33,6 +33,15 @@ int32_t bp_device_alive(bp_device *device) {
     return lost ? bp_fail(lost, "%s", device->lost_text) : BP_OK;
 }
 
+bp_device *bp_device_enter_alive(uint64_t handle, int32_t *status) {
+    bp_device *device = bp_device_enter(handle);
+    *status = device ? bp_device_alive(device) : BP_INVALID_ARGUMENT;
+    if (!device || *status == BP_OK)
+        return device;
+    bp_device_leave(device);
+    return NULL;
+}
+
 void bp_device_lose(bp_device *device, const char *text) {
     pthread_mutex_lock(&device->lock);
     if (atomic_load_explicit(&device->lost, memory_order_relaxed) == 0) {

@@ -50,6 +50,8 @@ typedef struct bp_device {
 
 /* The open device of a handle, or null with a sentence. Pair with leave. */
 bp_device *bp_device_enter(uint64_t handle);
+/* The same for a device that is not lost; null with its status and a sentence. */
+bp_device *bp_device_enter_alive(uint64_t handle, int32_t *status);
 void bp_device_leave(bp_device *device);
 
 /* BP_OK, or BP_DEVICE_LOST with its sentence. */

@@ -7,6 +7,8 @@
  *   object    handles                                  nothing
  *   device    open, close, losing                      bp_driver (here)
  *   retire    when released storage may go             bp_driver
+ *   visit     one call on one object, under the lock   bp_driver
+ *   lifetime  a queue's create, flush, destroy         bp_driver
  *   memory    the mem table                            bp_memory_driver
  *   module    the module table, kernels                bp_module_driver
  *   command   commands by the size rule                nothing

@@ -2,7 +2,7 @@
 #include "memory.h"
 
 #include "../adopt.h"
-#include "retire.h"
+#include "visit.h"
 
 #include <stdlib.h>
 
@@ -75,45 +75,31 @@ static int32_t create(uint64_t handle, const bp_memory_info *given, uint64_t *ou
         status = check_wanted(&wanted);
     if (status)
         return status;
-    bp_device *device = bp_device_enter(handle);
+    bp_device *device = bp_device_enter_alive(handle, &status);
     if (!device)
-        return BP_INVALID_ARGUMENT;
-    status = bp_device_alive(device);
-    if (status == BP_OK)
-        status = create_on(device, &wanted, out);
+        return status;
+    status = create_on(device, &wanted, out);
     bp_device_leave(device);
     return status;
 }
 
-static int32_t release(uint64_t handle, uint64_t memory_handle) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->lock);
-    bp_memory *memory = bp_object_find(memory_handle, BP_KIND_MEMORY, device);
-    if (memory)
-        bp_retire(device, &memory->object);
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return memory ? BP_OK : BP_INVALID_ARGUMENT;
+static int32_t release(uint64_t device, uint64_t memory) {
+    return bp_visit_retire(device, memory, BP_KIND_MEMORY);
 }
 
-static int32_t describe(uint64_t handle, uint64_t memory_handle, bp_memory_info *out) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    bp_memory_info own = {.head = {1, sizeof(own)}};
-    pthread_mutex_lock(&device->lock);
-    const bp_memory *memory = bp_object_find(memory_handle, BP_KIND_MEMORY, device);
-    if (memory) {
-        own.bytes = memory->bytes;
-        own.alignment = memory->alignment;
-        own.address = memory->address;
-        own.host = memory->host;
-    }
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return memory ? bp_answer(out, &own, sizeof(own), "memory info") : BP_INVALID_ARGUMENT;
+static int32_t describe(uint64_t device, uint64_t handle, bp_memory_info *out) {
+    bp_visit visit;
+    int32_t status = bp_visit_begin(&visit, device, handle, BP_KIND_MEMORY);
+    if (status)
+        return status;
+    const bp_memory *memory = visit.object;
+    bp_memory_info own = {.head = {1, sizeof(own)},
+                          .bytes = memory->bytes,
+                          .alignment = memory->alignment,
+                          .address = memory->address,
+                          .host = memory->host};
+    bp_visit_end(&visit);
+    return bp_answer(out, &own, sizeof(own), "memory info");
 }
 
 static int32_t pin_on(bp_device *device, void *host, uint64_t bytes, uint64_t *out) {
@@ -137,12 +123,11 @@ static int32_t pin(uint64_t handle, void *host, uint64_t bytes, uint64_t *out) {
     if (!host || !out || bytes == 0 || (uintptr_t)host + bytes < (uintptr_t)host)
         return bp_fail(BP_INVALID_ARGUMENT, "mem.pin got %p with %llu bytes", host,
                        (unsigned long long)bytes);
-    bp_device *device = bp_device_enter(handle);
+    int32_t status = BP_OK;
+    bp_device *device = bp_device_enter_alive(handle, &status);
     if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = bp_device_alive(device);
-    if (status == BP_OK)
-        status = pin_on(device, host, bytes, out);
+        return status;
+    status = pin_on(device, host, bytes, out);
     bp_device_leave(device);
     return status;
 }

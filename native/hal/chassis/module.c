@@ -2,7 +2,7 @@
 #include "module.h"
 
 #include "../adopt.h"
-#include "retire.h"
+#include "visit.h"
 
 #include <stdlib.h>
 
@@ -54,31 +54,26 @@ static int32_t load(uint64_t handle, const bp_module_source *given, uint64_t *ou
         status = bp_fail(BP_INVALID_ARGUMENT, "module.load got no place for its result");
     if (status)
         return status;
-    bp_device *device = bp_device_enter(handle);
+    bp_device *device = bp_device_enter_alive(handle, &status);
     if (!device)
-        return BP_INVALID_ARGUMENT;
-    status = bp_device_alive(device);
-    if (status == BP_OK)
-        status = load_on(device, &source, out);
+        return status;
+    status = load_on(device, &source, out);
     bp_device_leave(device);
     return status;
 }
 
-static int32_t info(uint64_t handle, uint64_t module_handle, bp_module_info *out) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    bp_module_info own = {.head = {1, sizeof(own)}};
-    pthread_mutex_lock(&device->lock);
-    const bp_module_object *module = bp_object_find(module_handle, BP_KIND_MODULE, device);
-    if (module) {
-        own.isa = module->isa;
-        own.kernels = module->names;
-        own.kernel_count = module->kernel_count;
-    }
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return module ? bp_answer(out, &own, sizeof(own), "module info") : BP_INVALID_ARGUMENT;
+static int32_t info(uint64_t device, uint64_t handle, bp_module_info *out) {
+    bp_visit visit;
+    int32_t status = bp_visit_begin(&visit, device, handle, BP_KIND_MODULE);
+    if (status)
+        return status;
+    const bp_module_object *module = visit.object;
+    bp_module_info own = {.head = {1, sizeof(own)},
+                          .isa = module->isa,
+                          .kernels = module->names,
+                          .kernel_count = module->kernel_count};
+    bp_visit_end(&visit);
+    return bp_answer(out, &own, sizeof(own), "module info");
 }
 
 static bp_kernel_object *named(bp_module_object *module, const bp_text *name) {
@@ -93,65 +88,52 @@ static bp_kernel_object *named(bp_module_object *module, const bp_text *name) {
     return NULL;
 }
 
-static int32_t kernel(uint64_t handle, uint64_t module_handle, const bp_text *name, uint64_t *out) {
+/* A kernel gets its handle when it is first asked for; it goes stale with its module. */
+static int32_t kernel_of(bp_device *device, bp_module_object *module, const bp_text *name,
+                         uint64_t *out) {
+    bp_kernel_object *found = named(module, name);
+    if (!found)
+        return BP_NOT_FOUND;
+    if (!found->object.handle) {
+        int32_t status = bp_object_publish(&found->object, BP_KIND_KERNEL, device);
+        if (status)
+            return status;
+        found->object.parts = module->object.parts;
+        module->object.parts = &found->object;
+    }
+    *out = found->object.handle;
+    return BP_OK;
+}
+
+static int32_t kernel(uint64_t device, uint64_t module, const bp_text *name, uint64_t *out) {
     if (!name || !name->data || !out)
         return bp_fail(BP_INVALID_ARGUMENT, "module.kernel got no name or no place for its result");
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->lock);
-    bp_module_object *module = bp_object_find(module_handle, BP_KIND_MODULE, device);
-    if (module) {
-        bp_kernel_object *found = named(module, name);
-        status = found ? BP_OK : BP_NOT_FOUND;
-        if (found && !found->object.handle) {
-            status = bp_object_publish(&found->object, BP_KIND_KERNEL, device);
-            if (status == BP_OK) {
-                found->object.parts = module->object.parts;
-                module->object.parts = &found->object;
-            }
-        }
-        if (status == BP_OK)
-            *out = found->object.handle;
+    bp_visit visit;
+    int32_t status = bp_visit_begin(&visit, device, module, BP_KIND_MODULE);
+    if (status == BP_OK) {
+        status = kernel_of(visit.device, visit.object, name, out);
+        bp_visit_end(&visit);
     }
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
     return status;
 }
 
-static int32_t kernel_info(uint64_t handle, uint64_t kernel_handle, bp_kernel_info *out) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    bp_kernel_info own = {.head = {1, sizeof(own)}};
-    pthread_mutex_lock(&device->lock);
-    const bp_kernel_object *found = bp_object_find(kernel_handle, BP_KIND_KERNEL, device);
-    if (found) {
-        own.name = found->name;
-        own.max_threads_per_block = found->max_threads_per_block;
-        own.registers = found->registers;
-        own.static_shared_bytes = found->static_shared_bytes;
-    }
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return found ? bp_answer(out, &own, sizeof(own), "kernel info") : BP_INVALID_ARGUMENT;
+static int32_t kernel_info(uint64_t device, uint64_t handle, bp_kernel_info *out) {
+    bp_visit visit;
+    int32_t status = bp_visit_begin(&visit, device, handle, BP_KIND_KERNEL);
+    if (status)
+        return status;
+    const bp_kernel_object *found = visit.object;
+    bp_kernel_info own = {.head = {1, sizeof(own)},
+                          .name = found->name,
+                          .max_threads_per_block = found->max_threads_per_block,
+                          .registers = found->registers,
+                          .static_shared_bytes = found->static_shared_bytes};
+    bp_visit_end(&visit);
+    return bp_answer(out, &own, sizeof(own), "kernel info");
 }
 
-static int32_t unload(uint64_t handle, uint64_t module_handle) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->lock);
-    bp_module_object *module = bp_object_find(module_handle, BP_KIND_MODULE, device);
-    if (module) {
-        bp_retire(device, &module->object);
-        status = BP_OK;
-    }
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return status;
+static int32_t unload(uint64_t device, uint64_t module) {
+    return bp_visit_retire(device, module, BP_KIND_MODULE);
 }
 
 const bp_module bp_module_table = {

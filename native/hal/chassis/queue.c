@@ -1,10 +1,11 @@
 /* Queues and their executor threads; see queue.h. */
 #include "queue.h"
 
-#include "../adopt.h"
 #include "futex.h"
+#include "lifetime.h"
 #include "retire.h"
 #include "thread.h"
+#include "visit.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static void finish(bp_device *device, bp_queue_object *queue, bp_work *work) {
 
 /* Until something was posted after `seen` or the queue ends. It sleeps at once: looking for the
  * next batch for a while first kept the caller, who shares the core, from submitting it (decision
- * 0017). */
+ * 0019). */
 static void rest(bp_queue_object *queue, uint32_t seen) {
     atomic_store_explicit(&queue->sleeping, 1, memory_order_seq_cst);
     while (atomic_load_explicit(&queue->posted, memory_order_seq_cst) == seen)
@@ -94,7 +95,8 @@ void bp_queue_free(bp_object *object) {
     free(queue);
 }
 
-static int32_t start(bp_device *device, uint64_t *out) {
+static int32_t make(bp_device *device, const bp_queue_info *info, bp_object **out) {
+    (void)info;
     bp_queue_object *queue = calloc(1, bp_executor_own.queue_bytes);
     if (!queue)
         return bp_fail(BP_OUT_OF_MEMORY, "no host memory for a queue");
@@ -105,39 +107,15 @@ static int32_t start(bp_device *device, uint64_t *out) {
     if (status == BP_OK &&
         bp_thread_start(&queue->thread, bp_executor_own.thread_name, serve, queue))
         status = bp_fail(BP_OUT_OF_MEMORY, "the system has no thread for another queue");
-    if (status) {
+    if (status)
         bp_queue_free(&queue->object);
-        return status;
-    }
-    pthread_mutex_lock(&device->lock);
-    status = bp_device_add(device, &queue->object, BP_KIND_QUEUE);
-    if (status == BP_OK)
-        *out = queue->object.handle;
-    pthread_mutex_unlock(&device->lock);
-    if (status) {
-        bp_queue_stop(&queue->object);
-        bp_queue_free(&queue->object);
-    }
+    else
+        *out = &queue->object;
     return status;
 }
 
-static int32_t create(uint64_t handle, const bp_queue_info *given, uint64_t *out) {
-    bp_queue_info info;
-    int32_t status = BP_ADOPT(given, &info, "queue info");
-    if (status == BP_OK && info.flags)
-        status = bp_fail(BP_INVALID_ARGUMENT, "queue flags 0x%x are unknown", info.flags);
-    if (status == BP_OK && !out)
-        status = bp_fail(BP_INVALID_ARGUMENT, "queue.create got no place for its result");
-    if (status)
-        return status;
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    status = bp_device_alive(device);
-    if (status == BP_OK)
-        status = start(device, out);
-    bp_device_leave(device);
-    return status;
+static int32_t create(uint64_t device, const bp_queue_info *given, uint64_t *out) {
+    return bp_queue_create(device, given, make, out);
 }
 
 /* Compiles and appends. Holds the device's lock, which makes order and tickets agree. */
@@ -172,64 +150,27 @@ static int32_t submit_locked(bp_device *device, bp_queue_object *queue, const bp
     return status;
 }
 
-static int32_t submit(uint64_t handle, uint64_t queue_handle, const bp_batch *batch) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = bp_device_alive(device);
+static int32_t submit(uint64_t device, uint64_t handle, const bp_batch *batch) {
+    bp_visit visit;
+    int32_t status = bp_visit_begin_alive(&visit, device, handle, BP_KIND_QUEUE);
+    if (status)
+        return status;
+    bp_queue_object *queue = visit.object;
+    status = submit_locked(visit.device, queue, batch);
+    bp_visit_unlock(&visit);
+    /* Not under the lock: the executor may run at once, on this core, and wants it. */
     if (status == BP_OK) {
-        pthread_mutex_lock(&device->lock);
-        bp_queue_object *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
-        status = queue ? submit_locked(device, queue, batch) : BP_INVALID_ARGUMENT;
-        pthread_mutex_unlock(&device->lock);
-        /* Not under the lock: the executor may run at once, on this core, and wants it. */
-        if (status == BP_OK) {
-            post(queue);
-            atomic_fetch_sub_explicit(&queue->posting, 1, memory_order_release);
-        }
+        post(queue);
+        atomic_fetch_sub_explicit(&queue->posting, 1, memory_order_release);
     }
-    bp_device_leave(device);
+    bp_device_leave(visit.device);
     return status;
-}
-
-static int32_t flush(uint64_t handle, uint64_t queue_handle) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->lock);
-    /* Submitted work is already running or waiting its turn. */
-    const void *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return queue ? BP_OK : BP_INVALID_ARGUMENT;
-}
-
-static int32_t destroy(uint64_t handle, uint64_t queue_handle) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->lock);
-    bp_queue_object *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
-    if (queue)
-        bp_object_withdraw(&queue->object);
-    pthread_mutex_unlock(&device->lock);
-    if (queue) {
-        /* It stays on the list until its thread ended, so that its batches still count. */
-        bp_queue_stop(&queue->object);
-        pthread_mutex_lock(&device->lock);
-        bp_device_remove(device, &queue->object);
-        bp_retire_sweep(device);
-        pthread_mutex_unlock(&device->lock);
-        bp_queue_free(&queue->object);
-    }
-    bp_device_leave(device);
-    return queue ? BP_OK : BP_INVALID_ARGUMENT;
 }
 
 const bp_queue bp_queue_table = {
     .head = {1, sizeof(bp_queue)},
     .create = create,
     .submit = submit,
-    .flush = flush,
-    .destroy = destroy,
+    .flush = bp_queue_flush,
+    .destroy = bp_queue_destroy,
 };

@@ -3,6 +3,7 @@
 
 #include "futex.h"
 #include "retire.h"
+#include "visit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,12 +77,12 @@ void bp_timeline_free(bp_timeline_object *timeline) {
 static int32_t create(uint64_t handle, uint64_t initial, uint64_t *out) {
     if (!out)
         return bp_fail(BP_INVALID_ARGUMENT, "timeline.create got no place for its result");
-    bp_device *device = bp_device_enter(handle);
+    int32_t status = BP_OK;
+    bp_device *device = bp_device_enter_alive(handle, &status);
     if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = bp_device_alive(device);
-    bp_timeline_object *timeline = status ? NULL : calloc(1, sizeof(*timeline));
-    if (!status && !timeline)
+        return status;
+    bp_timeline_object *timeline = calloc(1, sizeof(*timeline));
+    if (!timeline)
         status = bp_fail(BP_OUT_OF_MEMORY, "no host memory for a timeline");
     if (timeline) {
         atomic_init(&timeline->value, initial);
@@ -98,21 +99,22 @@ static int32_t create(uint64_t handle, uint64_t initial, uint64_t *out) {
     return status;
 }
 
-/* Looks it up and holds it against release; null with a sentence. Pair with let_go. */
-static bp_timeline_object *hold(bp_device *device, uint64_t handle) {
-    pthread_mutex_lock(&device->lock);
-    bp_timeline_object *timeline = bp_object_find(handle, BP_KIND_TIMELINE, device);
-    if (timeline)
-        timeline->waited++;
-    pthread_mutex_unlock(&device->lock);
-    return timeline;
+/* A visit that gives the lock back, so that others may move the timeline, and holds it against
+ * release. Pair with let_go when BP_OK. */
+static int32_t hold(bp_visit *visit, uint64_t device, uint64_t handle) {
+    int32_t status = bp_visit_begin(visit, device, handle, BP_KIND_TIMELINE);
+    if (status == BP_OK) {
+        ((bp_timeline_object *)visit->object)->waited++;
+        bp_visit_unlock(visit);
+    }
+    return status;
 }
 
-static void let_go(bp_device *device, bp_timeline_object *timeline) {
-    pthread_mutex_lock(&device->lock);
-    if (--timeline->waited == 0 && device->retired)
-        bp_retire_sweep(device);
-    pthread_mutex_unlock(&device->lock);
+static void let_go(bp_visit *visit) {
+    pthread_mutex_lock(&visit->device->lock);
+    if (--((bp_timeline_object *)visit->object)->waited == 0 && visit->device->retired)
+        bp_retire_sweep(visit->device);
+    bp_visit_end(visit);
 }
 
 /* The sentence for what state() or await found. */
@@ -126,68 +128,53 @@ static int32_t tell(bp_timeline_object *timeline, int32_t status, uint64_t value
                    (unsigned long long)now, (unsigned long long)value);
 }
 
-static int32_t signal_host(uint64_t handle, uint64_t timeline_handle, uint64_t value) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = BP_INVALID_ARGUMENT;
-    bp_timeline_object *timeline = hold(device, timeline_handle);
-    if (timeline) {
-        status = atomic_load_explicit(&timeline->error, memory_order_acquire);
-        status = status ? tell(timeline, status, value) : bp_timeline_advance(timeline, value);
-        let_go(device, timeline);
-    }
-    bp_device_leave(device);
+static int32_t signal_host(uint64_t device, uint64_t handle, uint64_t value) {
+    bp_visit visit;
+    int32_t status = hold(&visit, device, handle);
+    if (status)
+        return status;
+    bp_timeline_object *timeline = visit.object;
+    status = atomic_load_explicit(&timeline->error, memory_order_acquire);
+    status = status ? tell(timeline, status, value) : bp_timeline_advance(timeline, value);
+    let_go(&visit);
     return status;
 }
 
-static int32_t query(uint64_t handle, uint64_t timeline_handle, uint64_t *value) {
+static int32_t query(uint64_t device, uint64_t handle, uint64_t *value) {
+    bp_visit visit;
     if (!value)
         return bp_fail(BP_INVALID_ARGUMENT, "timeline.query got no place for its result");
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = BP_INVALID_ARGUMENT;
-    bp_timeline_object *timeline = hold(device, timeline_handle);
-    if (timeline) {
-        *value = atomic_load_explicit(&timeline->value, memory_order_acquire);
-        status = atomic_load_explicit(&timeline->error, memory_order_acquire);
-        tell(timeline, status, *value);
-        let_go(device, timeline);
-    }
-    bp_device_leave(device);
+    int32_t status = hold(&visit, device, handle);
+    if (status)
+        return status;
+    bp_timeline_object *timeline = visit.object;
+    *value = atomic_load_explicit(&timeline->value, memory_order_acquire);
+    status = atomic_load_explicit(&timeline->error, memory_order_acquire);
+    tell(timeline, status, *value);
+    let_go(&visit);
     return status;
 }
 
-static int32_t wait_host(uint64_t handle, uint64_t timeline_handle, uint64_t value,
-                         uint64_t deadline_ns) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = BP_INVALID_ARGUMENT;
-    bp_timeline_object *timeline = hold(device, timeline_handle);
-    if (timeline) {
-        status = bp_timeline_await(timeline, value, deadline_ns);
-        tell(timeline, status, value);
-        let_go(device, timeline);
-    }
-    bp_device_leave(device);
+static int32_t wait_host(uint64_t device, uint64_t handle, uint64_t value, uint64_t deadline_ns) {
+    bp_visit visit;
+    int32_t status = hold(&visit, device, handle);
+    if (status)
+        return status;
+    status = bp_timeline_await(visit.object, value, deadline_ns);
+    tell(visit.object, status, value);
+    let_go(&visit);
     return status;
 }
 
-static int32_t destroy(uint64_t handle, uint64_t timeline_handle) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->lock);
-    bp_timeline_object *timeline = bp_object_find(timeline_handle, BP_KIND_TIMELINE, device);
-    if (timeline) {
-        bp_timeline_poison(&timeline->object, BP_CANCELLED, "the timeline was destroyed");
-        bp_retire(device, &timeline->object);
+static int32_t destroy(uint64_t device, uint64_t handle) {
+    bp_visit visit;
+    int32_t status = bp_visit_begin(&visit, device, handle, BP_KIND_TIMELINE);
+    if (status == BP_OK) {
+        bp_timeline_poison(visit.object, BP_CANCELLED, "the timeline was destroyed");
+        bp_retire(visit.device, visit.object);
+        bp_visit_end(&visit);
     }
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return timeline ? BP_OK : BP_INVALID_ARGUMENT;
+    return status;
 }
 
 const bp_timeline bp_timeline_table = {

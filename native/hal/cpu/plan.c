@@ -6,6 +6,7 @@
 
 #include "../adopt.h"
 #include "../chassis/retire.h"
+#include "../chassis/visit.h"
 #include "memory.h"
 
 #include <stdlib.h>
@@ -193,12 +194,12 @@ static int32_t publish(bp_device *device, bp_plan_object *made, bp_op_plan *out)
 
 static int32_t plan(uint64_t handle, uint32_t op, const bp_tensor *const *tensors, uint32_t count,
                     const void *attributes, uint64_t attribute_bytes, bp_op_plan *out) {
-    bp_device *device = bp_device_enter(handle);
+    int32_t status = BP_OK;
+    bp_device *device = bp_device_enter_alive(handle, &status);
     if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = bp_device_alive(device);
-    bp_plan_object *made = status ? NULL : calloc(1, sizeof(*made));
-    if (!status && !made)
+        return status;
+    bp_plan_object *made = calloc(1, sizeof(*made));
+    if (!made)
         status = bp_fail(BP_OUT_OF_MEMORY, "no host memory for a plan");
     if (made) {
         status = make(op, tensors, count, attributes, attribute_bytes, &made->plan);
@@ -211,20 +212,8 @@ static int32_t plan(uint64_t handle, uint32_t op, const bp_tensor *const *tensor
     return status;
 }
 
-static int32_t release(uint64_t handle, uint64_t plan_handle) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    int32_t status = BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->lock);
-    bp_plan_object *found = bp_object_find(plan_handle, BP_KIND_PLAN, device);
-    if (found) {
-        bp_retire(device, &found->object);
-        status = BP_OK;
-    }
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return status;
+static int32_t release(uint64_t device, uint64_t plan_handle) {
+    return bp_visit_retire(device, plan_handle, BP_KIND_PLAN);
 }
 
 static int32_t bind_one(bp_device *device, const bp_cpu_plan *plan, uint32_t i,
