@@ -14,13 +14,15 @@
  *   command   commands by the size rule                nothing
  *   launch    launches: limits and arguments           bp_device.limits
  *   batch     a checked, compiled batch                bp_op_binder, or null
- *   timeline  host timelines on a futex                nothing
- *   queue     executor threads that run batches        bp_executor, host timelines
+ *   backend   the core table, the query                bp_backend
  *   host      the host's log                           nothing
  *   text      texts that live as long as the library   nothing
+ *   timeline  host timelines on a futex                nothing
+ *   queue     executor threads that run batches        bp_executor, host timelines
+ *   contents  frees what a device holds, by kind       host timelines, memory, module
  *
- * A backend with queues and timelines of the device's own takes all but the last-named two parts:
- * nothing of object to batch knows a thread, a futex or a host pointer.
+ * A backend with queues and timelines of the device's own takes all but the last three: nothing
+ * of object to text knows a thread, a futex or a host pointer.
  */
 #ifndef BEDPLATE_HAL_CHASSIS_DRIVER_H
 #define BEDPLATE_HAL_CHASSIS_DRIVER_H

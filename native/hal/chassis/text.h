@@ -9,6 +9,13 @@
 
 #include "bedplate/hal.h"
 
+#include <string.h>
+
+/* Words that live as long as the library already. */
+static inline bp_text bp_text_of(const char *words) {
+    return (bp_text){words, strlen(words)};
+}
+
 /* A kept copy, terminated; data is null when host memory is short. Thread-safe. */
 bp_text bp_text_keep(const char *data, uint64_t length);
 

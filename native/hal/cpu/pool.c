@@ -4,6 +4,7 @@
 
 #include "../chassis/futex.h"
 #include "../chassis/thread.h"
+#include "../error.h"
 
 #include "bedplate/hal.h"
 
@@ -168,11 +169,11 @@ int32_t bp_pool_run(bp_pool *pool, bp_pool_work work, void *context, uint64_t bl
 
 bp_pool *bp_pool_create(uint32_t threads) {
     bp_pool *pool = calloc(1, sizeof(*pool));
-    if (!pool)
-        return NULL;
-    pool->threads = 1;
-    pool->workers = calloc(threads, sizeof(*pool->workers));
-    for (uint32_t number = 1; pool->workers && number < threads; number++) {
+    if (pool) {
+        pool->threads = 1;
+        pool->workers = calloc(threads, sizeof(*pool->workers));
+    }
+    for (uint32_t number = 1; pool && pool->workers && number < threads; number++) {
         worker *one = &pool->workers[number];
         one->pool = pool;
         one->number = number;
@@ -182,9 +183,11 @@ bp_pool *bp_pool_create(uint32_t threads) {
         /* The workers' own count is read only by grids, and none runs yet. */
         pool->threads = number + 1;
     }
-    if (pool->workers && pool->threads == threads)
+    if (pool && pool->workers && pool->threads == threads)
         return pool;
-    bp_pool_destroy(pool);
+    if (pool)
+        bp_pool_destroy(pool);
+    bp_fail(BP_OUT_OF_MEMORY, "the system has no %u threads for the worker pool", threads);
     return NULL;
 }
 

@@ -19,7 +19,8 @@ typedef struct bp_pool bp_pool;
 /* What to run: blocks [first, first + count), as worker number `worker`. 0 or a status. */
 typedef int32_t (*bp_pool_work)(void *context, uint32_t worker, uint64_t first, uint64_t count);
 
-/* A pool of threads - 1 workers; null when the system has no threads to give. */
+/* A pool of threads - 1 workers; null with a sentence when the system has no threads to
+ * give. */
 bp_pool *bp_pool_create(uint32_t threads);
 void bp_pool_destroy(bp_pool *pool);
 

@@ -4,61 +4,38 @@
  * modules. The query needs no machine, so the file can be asked in a process without one; there it
  * has no devices and says BP_UNAVAILABLE. Compiled once for each BP_PROVIDER_NAME.
  */
-#include "../adopt.h"
-#include "../chassis/device.h"
-#include "../chassis/host.h"
+#include "../chassis/backend.h"
 #include "../chassis/memory.h"
 #include "../chassis/module.h"
 #include "../chassis/queue.h"
 #include "provider.h"
 
-static int32_t enumerate(uint32_t *count) {
-    if (!count)
-        return bp_fail(BP_INVALID_ARGUMENT, "core.enumerate got no place for its result");
-    return bp_driver_own.count(count);
-}
-
-static int32_t properties(uint32_t index, bp_device_properties *out) {
-    bp_device_properties own = {.head = {1, sizeof(own)}};
+static int32_t properties(uint32_t index, bp_device_properties *own) {
     bp_provider machine;
-    int32_t status = bp_device_index(index);
-    if (status == BP_OK)
-        status = bp_provider_find(&machine);
-    if (status == BP_OK)
-        status = bp_provider_told(&machine, machine.properties(machine.user, index, &own),
-                                  "the machine says nothing of its device");
-    return status ? status : bp_answer(out, &own, sizeof(own), "device properties");
+    int32_t status = bp_provider_find(&machine);
+    if (status)
+        return status;
+    return bp_provider_told(&machine, machine.properties(machine.user, index, own),
+                            "the machine says nothing of its device");
 }
 
 static int32_t capabilities(uint32_t index, bp_capability *out, uint32_t capacity,
                             uint32_t *count) {
     bp_provider machine;
-    if (!count || (capacity && !out))
-        return bp_fail(BP_INVALID_ARGUMENT, "core.capabilities got no place for its result");
-    int32_t status = bp_device_index(index);
-    if (status == BP_OK)
-        status = bp_provider_find(&machine);
+    int32_t status = bp_provider_find(&machine);
     if (status)
         return status;
     status = machine.capabilities(machine.user, index, out, capacity, count);
     return bp_provider_told(&machine, status, "the machine says nothing of what it can do");
 }
 
-static const bp_core CORE = {
-    .head = {1, sizeof(bp_core)},
-    .enumerate = enumerate,
-    .open = bp_device_open,
-    .close = bp_device_close,
-    .properties = properties,
-    .capabilities = capabilities,
-    .last_error = bp_error_copy,
-};
+const bp_backend bp_backend_own = {.properties = properties, .capabilities = capabilities};
 
 static const bp_api API = {
     .head = {1, sizeof(bp_api)},
     .major = BP_ABI_MAJOR,
     .minor = BP_ABI_MINOR,
-    .core = &CORE,
+    .core = &bp_core_table,
     .mem = &bp_memory_table,
     .queue = &bp_queue_table,
     .timeline = &bp_timeline_table,
@@ -66,8 +43,5 @@ static const bp_api API = {
 };
 
 int32_t bedplate_hal_backend_query(const bp_host *host, uint32_t wanted_major, const bp_api **out) {
-    int32_t status = bp_host_accept(host, wanted_major, out);
-    if (status == BP_OK)
-        *out = &API;
-    return status;
+    return bp_backend_query(host, wanted_major, &API, out);
 }

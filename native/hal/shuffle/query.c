@@ -1,5 +1,6 @@
 /* The shuffler's devices, its core table and its one export; see shuffle.h. */
 #include "../adopt.h"
+#include "../chassis/text.h"
 #include "../cpu/backend.h"
 #include "shuffle.h"
 
@@ -14,10 +15,6 @@ static const char *const NAMES[BP_BREACH_COUNT] = {
 };
 
 static const bp_api *honest;
-
-static bp_text text_of(const char *words) {
-    return (bp_text){words, strlen(words)};
-}
 
 static int32_t enumerate(uint32_t *count) {
     int32_t status = honest->core->enumerate(count);
@@ -47,11 +44,11 @@ static int32_t properties(uint32_t index, bp_device_properties *out) {
     int32_t status = honest->core->properties(honest_index(index), &whole);
     if (status)
         return status;
-    whole.name = text_of("the processor, in any order");
-    whole.driver = text_of("shuffle-1");
+    whole.name = bp_text_of("the processor, in any order");
+    whole.driver = bp_text_of("shuffle-1");
     if (index > 0) {
         /* The same words each time, so threads may meet here. */
-        breaches[index] = (bp_property){text_of("liar.lie"), text_of(NAMES[index])};
+        breaches[index] = (bp_property){bp_text_of("liar.lie"), bp_text_of(NAMES[index])};
         whole.properties = &breaches[index];
         whole.property_count = 1;
     }
