@@ -11,10 +11,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from bedplate.hal.api import Batch, Device, DType, HalError, OpPlan, open_device
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = Path(__file__).parent / "native" / "cuda"
@@ -31,10 +35,10 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: list[Any], libraries: Path | None = None, **environment: str) -> Any:
-    """A finished process, with the folder of a driver first in the library path."""
+    """A finished process, with the folder of a driver and its `blas` as the library path."""
     changed = os.environ | environment
     if libraries is not None:
-        changed["LD_LIBRARY_PATH"] = str(libraries)
+        changed["LD_LIBRARY_PATH"] = f"{libraries}:{libraries / 'blas'}"
     return subprocess.run(
         [str(word) for word in command], env=changed, capture_output=True, text=True, check=False
     )
@@ -78,6 +82,50 @@ def check_conform(done: Any) -> dict[str, Any]:
     return found
 
 
+def check_matmul(
+    d: Device, dtype: DType, shape: tuple[int, int, int], exact: Callable[[Any], Any]
+) -> OpPlan:
+    """A product of random numbers of one dtype into f32, against double precision.
+
+    The bound is that of recursive summation in f32, gamma(K + 2) times the
+    sum of magnitudes (Higham, Accuracy and Stability, 3.5): products of two
+    f32 round once more, those of bf16 and f16 are exact.
+    """
+    rows, inner, columns = shape
+    random = np.random.default_rng(sum(shape))
+    numbers = [random.standard_normal(s).astype("f4") for s in ((rows, inner), (inner, columns))]
+    raw = [narrowed(array, dtype) for array in numbers]
+    given = [d.empty(array.shape, dtype) for array in raw]
+    for tensor, array in zip(given, raw, strict=True):
+        d.write(tensor, array)
+    out = d.empty((rows, columns), DType.F32)
+    tensors = [*given, None, None, None, out]
+    plan = d.plan_op("matmul", tensors)
+    workspace = d.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
+    batch = Batch()
+    batch.op(plan, tensors, workspace)
+    with d.queue() as queue:
+        queue.submit(batch)
+        got = queue.download(out)
+    a, b = (exact(array).astype("f8") for array in raw)
+    unit = 2.0**-24
+    bound = (inner + 2) * unit / (1 - (inner + 2) * unit)
+    assert (abs(got - a @ b) <= bound * (abs(a) @ abs(b))).all()
+    return plan
+
+
+def narrowed(array: Any, dtype: DType) -> Any:
+    """An f32 array in the numpy type that carries a dtype."""
+    if dtype == DType.F16:
+        return array.astype("f2")
+    return array if dtype == DType.F32 else (array.view("u4") >> 16).astype("u2")
+
+
+def widened(array: Any) -> Any:
+    """The numbers of an array, of which uint16 holds bf16."""
+    return (array.astype("u4") << 16).view("f4") if array.dtype == np.uint16 else array
+
+
 def test_the_stand_in_keeps_the_contract(fake: Path) -> None:
     """Order, words, events, capture, sticky errors and codes are those of the real driver."""
     check_contract(run([fake / "contract", NATIVE / "contract.ptx"], fake))
@@ -98,6 +146,49 @@ def test_the_suite_passes_on_the_stand_in(fake: Path, timelines: str, tmp_path: 
         BEDPLATE_HAL_CUDA_TIMELINES=timelines,
     )
     check_conform(done)
+
+
+def test_without_cublas_there_are_no_ops(fake: Path, tmp_path: Path) -> None:
+    """Doctor says why; everything else is certified."""
+    (alone := tmp_path / "alone").mkdir()
+    (alone / "libcuda.so.1").symlink_to(fake / "libcuda.so.1")
+    told = bedplate("hal", "doctor", "--json", libraries=alone)
+    findings = json.loads(told.stdout)["candidates"]
+    reason = next(f["reason"] for f in findings if f["backend"] == "cuda")
+    assert reason.startswith("ops is absent: cuBLASLt cannot be opened: libcublasLt.so.13")
+    text = "print('ops' in d.info.claims, d.info.properties['absent.ops'][:8])"
+    assert script(text, alone).split() == ["False", "cuBLASLt"]
+
+
+def test_a_matmul_is_held_to_its_addresses(fake: Path) -> None:
+    """Bindings at multiples of 16; a fence that waits holds what its operands were."""
+    text = """
+x, w = d.upload(np.ones((4, 64), 'f4')), d.upload(np.ones((64, 8), 'f4'))
+out = d.empty((5, 8), 'f4')
+t = [x, w, None, None, None, Tensor(out.buffer, 0, (4, 8), DType.F32)]
+p = d.plan_op('matmul', t)
+work = d.allocate(p.workspace_bytes)
+print(p.library, p.workspace_bytes, p.deterministic, p.capturable)
+b = Batch()
+b.op(p, [*t[:5], Tensor(out.buffer, 4, (4, 8), DType.F32)], work)
+q, gate = d.queue(), d.timeline()
+try:
+    q.submit(b)
+except InvalidArgument as error:
+    print(error.message)
+b = Batch()
+b.op(p, t, work)
+q.submit(b, wait=[(gate, 1)])
+for tensor in (x, w):
+    tensor.buffer.release()
+gate.signal(1)
+print(q.download(t[5]).sum())
+"""
+    head = "from bedplate.hal.errors import InvalidArgument\n"
+    first, second, third = script(head + text, fake).splitlines()
+    assert first == "cuBLASLt 13.1.0 4096 True True"
+    assert "at offset 4 is not aligned to 16 bytes" in second
+    assert third == "2048.0"
 
 
 def test_devices_without_words_use_events(fake: Path) -> None:
@@ -172,15 +263,17 @@ def test_the_real_driver_keeps_the_contract(fake: Path) -> None:
 
 @pytest.mark.device
 def test_our_declarations_are_those_of_the_toolkit() -> None:
-    """abi.h against cuda.h, where a toolkit is installed."""
-    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    header = Path(nvcc).resolve().parents[1] / "include"
-    if not (header / "cuda.h").exists():
-        pytest.skip("no cuda.h on this machine")
-    check = ROOT / "native" / "hal" / "cuda" / "check.cpp"
-    command = ["g++", "-std=c++17", "-fsyntax-only", "-Wno-invalid-offsetof", f"-I{header}", check]
-    done = run(command)
-    assert done.returncode == 0, done.stderr
+    """abi.h and blas_abi.h against the real headers, where a toolkit or its packages have them."""
+    nvcc = Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").resolve()
+    folders = [nvcc.parents[1] / "include"]
+    folders += [f for entry in sys.path for f in Path(entry).glob("nvidia/**/include")]
+    for check, header in (("check.cpp", "cuda.h"), ("check_blas.cpp", "cublasLt.h")):
+        if not any((folder / header).exists() for folder in folders):
+            pytest.skip(f"NOT RUN: no {header} on this machine")
+        source = ROOT / "native" / "hal" / "cuda" / check
+        options = ["-std=c++17", "-fsyntax-only", "-Wno-invalid-offsetof"]
+        done = run(["g++", *options, *(f"-I{folder}" for folder in folders), source])
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.device
@@ -190,3 +283,21 @@ def test_the_suite_passes_on_the_device(timelines: str, tmp_path: Path) -> None:
     """All cases, with timelines of either kind, on this machine's own device."""
     words = ["hal", "conform", "cuda", "--json", "--data-dir", str(tmp_path)]
     check_conform(bedplate(*words, BEDPLATE_HAL_CUDA_TIMELINES=timelines))
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("dtype", [DType.F32, DType.BF16, DType.F16], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "shape", [(1, 576, 1536), (7, 33, 5), (128, 256, 512), (1000, 4096, 1024)], ids=str
+)
+def test_the_devices_matmul_agrees_with_numpy(dtype: DType, shape: tuple[int, int, int]) -> None:
+    """One row, odd sizes, and sizes that want the tensor cores."""
+    try:
+        device = open_device("cuda", trust_claims=True)
+    except HalError as error:
+        pytest.skip(f"NOT RUN: {error.message}")
+    with device:
+        if "ops" not in device.info.claims:
+            pytest.skip(f"NOT RUN: {device.info.properties['absent.ops']}")
+        plan = check_matmul(device, dtype, shape, widened)
+        assert plan.library.startswith("cuBLASLt")

@@ -186,3 +186,6 @@ const bp_executor bp_executor_own = {
     .close = close_queue,
     .run = run,
 };
+
+const bp_batch_driver bp_batch_driver_own = {.op_bytes = sizeof(bp_cpu_binding),
+                                             .op = bp_plan_bind};

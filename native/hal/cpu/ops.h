@@ -51,9 +51,11 @@ typedef union bp_cpu_attributes {
 } bp_cpu_attributes;
 
 typedef struct bp_cpu_op bp_cpu_op;
+struct bp_device;
 
 typedef struct bp_cpu_plan {
     const bp_cpu_op *op;
+    struct bp_device *device;
     uint32_t count;
     /* Bit i: tensor i is written. Set by the op's plan. */
     uint32_t writes;
@@ -63,6 +65,11 @@ typedef struct bp_cpu_plan {
     uint32_t flags;
     /* What each op command must bring; starts as 0. */
     uint64_t workspace_bytes;
+    /* Least alignment of every binding and of the workspace in bytes; 0 is that of the elements. */
+    uint32_t alignment, workspace_alignment;
+    /* Whose code runs it, and what that code keeps; null is this backend's own. */
+    const char *library;
+    void *own;
     bp_cpu_attributes attributes;
     bp_cpu_tensor tensors[BP_MAX_OP_TENSORS];
 } bp_cpu_plan;
@@ -90,6 +97,8 @@ struct bp_cpu_op {
     uint32_t optional;
     /* Accept or refuse (return bp_fail(...)); set writes, in_place, workspace_bytes, flags. */
     int32_t (*plan)(bp_cpu_plan *plan);
+    /* Frees what `plan` put into plan->own, also after it refused; null when that is nothing. */
+    void (*release)(bp_cpu_plan *plan);
     /* How many independent blocks this run has; called once per run, before `run`. */
     uint64_t (*blocks)(const bp_cpu_run *run);
     /* Do blocks [first, first + count). Called from several threads at once; writes only what

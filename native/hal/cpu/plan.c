@@ -5,9 +5,9 @@
 #include "plan.h"
 
 #include "../adopt.h"
+#include "../chassis/memory.h"
 #include "../chassis/retire.h"
 #include "../chassis/visit.h"
-#include "memory.h"
 
 #include <stdlib.h>
 
@@ -41,8 +41,10 @@ uint32_t bp_dtype_bytes(uint32_t dtype, uint32_t *elements) {
     }
 }
 
-void bp_plan_free(bp_plan_object *plan) {
-    free(plan);
+void bp_plan_free(bp_plan_object *made) {
+    if (made->plan.op && made->plan.op->release)
+        made->plan.op->release(&made->plan);
+    free(made);
 }
 
 /* Dense row-major strides where none are given. */
@@ -173,11 +175,11 @@ static int32_t make(uint32_t id, const bp_tensor *const *tensors, uint32_t count
 }
 
 static int32_t publish(bp_device *device, bp_plan_object *made, bp_op_plan *out) {
-    static const char LIBRARY[] = "bedplate portable C";
+    const char *library = made->plan.library ? made->plan.library : "bedplate portable C";
     bp_op_plan own = {.head = {1, sizeof(own)},
                       .workspace_bytes = made->plan.workspace_bytes,
                       .flags = made->plan.flags,
-                      .library = {LIBRARY, sizeof(LIBRARY) - 1}};
+                      .library = {library, strlen(library)}};
     pthread_mutex_lock(&device->lock);
     int32_t status = bp_device_add(device, &made->object, BP_KIND_PLAN);
     if (status == BP_OK) {
@@ -202,6 +204,7 @@ static int32_t plan(uint64_t handle, uint32_t op, const bp_tensor *const *tensor
     if (!made)
         status = bp_fail(BP_OUT_OF_MEMORY, "no host memory for a plan");
     if (made) {
+        made->plan.device = device;
         status = make(op, tensors, count, attributes, attribute_bytes, &made->plan);
         if (status)
             bp_plan_free(made);
@@ -232,12 +235,13 @@ static int32_t bind_one(bp_device *device, const bp_cpu_plan *plan, uint32_t i,
     int32_t status = bp_memory_resolve(device, range, what, &span);
     if (status)
         return status;
-    *address = bp_cpu_bytes(&span);
+    *address = (unsigned char *)(uintptr_t)bp_span_place(&span);
     if (range->length < tensor->bytes)
         return bp_fail(BP_INVALID_ARGUMENT, "%s has %llu bytes, its tensor reaches over %llu", what,
                        (unsigned long long)range->length, (unsigned long long)tensor->bytes);
     uint32_t group = 1, alignment = bp_dtype_bytes(tensor->dtype, &group);
     alignment = group > 1 ? 2 : alignment;
+    alignment = plan->alignment > alignment ? plan->alignment : alignment;
     if ((uintptr_t)*address % alignment)
         return bp_fail(BP_INVALID_ARGUMENT, "%s at offset %llu is not aligned to %u bytes", what,
                        (unsigned long long)range->offset, alignment);
@@ -278,12 +282,15 @@ static int32_t bind_workspace(bp_device *device, const bp_op_command *command,
         return bp_fail(BP_INVALID_ARGUMENT, "%s wants a workspace of %llu bytes, got %llu",
                        plan->op->name, (unsigned long long)plan->workspace_bytes,
                        (unsigned long long)span.bytes);
-    binding->workspace = bp_cpu_bytes(&span);
+    binding->workspace = (unsigned char *)(uintptr_t)bp_span_place(&span);
+    if (plan->workspace_alignment && (uintptr_t)binding->workspace % plan->workspace_alignment)
+        return bp_fail(BP_INVALID_ARGUMENT,
+                       "the workspace of %s at offset %llu is not aligned to %u bytes",
+                       plan->op->name, (unsigned long long)span.offset, plan->workspace_alignment);
     return BP_OK;
 }
 
-/* Checks the bindings and the workspace of one op command. Holds the device's lock. */
-static int32_t bind(bp_device *device, const bp_op_command *command, bp_op_node *node) {
+int32_t bp_plan_bind(bp_device *device, const bp_op_command *command, bp_op_node *node) {
     const bp_plan_object *object = bp_object_find(command->plan, BP_KIND_PLAN, device);
     if (!object)
         return BP_INVALID_ARGUMENT;
@@ -302,11 +309,6 @@ static int32_t bind(bp_device *device, const bp_op_command *command, bp_op_node 
     int32_t status = bind_workspace(device, command, binding);
     return status ? status : check_overlap(plan, binding->addresses);
 }
-
-const bp_batch_driver bp_batch_driver_own = {
-    .op_bytes = sizeof(bp_cpu_binding),
-    .op = bind,
-};
 
 const bp_ops bp_ops_table = {
     .head = {1, sizeof(bp_ops)},

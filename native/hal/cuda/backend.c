@@ -2,9 +2,11 @@
 #include "../adopt.h"
 #include "../chassis/batch.h"
 #include "../chassis/host.h"
+#include "blas.h"
 #include "capture.h"
 #include "memory.h"
 #include "module.h"
+#include "op.h"
 #include "queue.h"
 #include "timeline.h"
 
@@ -61,6 +63,7 @@ static int32_t capabilities(uint32_t index, bp_capability *out, uint32_t capacit
         {facts->virtual_memory, {BP_CAP_ADDRESS_RESERVE, BP_CAPABILITY_FLAG, 1}},
         {facts->max_shared > 0,
          {BP_CAP_DYNAMIC_SHARED, BP_CAPABILITY_BYTES, (uint64_t)facts->max_shared}},
+        {bp_blas_open() == BP_OK, {BP_CAP_OPS, BP_CAPABILITY_FLAG, 1}},
         {facts->clusters, {BP_CAP_CLUSTERS, BP_CAPABILITY_COUNT, BP_CUDA_CLUSTER_BLOCKS}},
     };
     uint32_t found = 0;
@@ -74,8 +77,6 @@ static int32_t capabilities(uint32_t index, bp_capability *out, uint32_t capacit
     *count = found;
     return BP_OK;
 }
-
-const bp_batch_driver bp_batch_driver_own = {.launch = bp_cuda_launch_check};
 
 static const bp_core CORE = {
     .head = {1, sizeof(bp_core)},
@@ -97,6 +98,13 @@ static void fill_tables(void) {
     memory_table.unmap = bp_cuda_unmap;
 }
 
+static const void *ext(const bp_text *name) {
+    static const char OPS[] = "bp.ops.1";
+    if (!name || name->length != sizeof(OPS) - 1 || memcmp(name->data, OPS, sizeof(OPS) - 1))
+        return NULL;
+    return bp_blas_open() ? NULL : &bp_ops_table;
+}
+
 static const bp_api API = {
     .head = {1, sizeof(bp_api)},
     .major = BP_ABI_MAJOR,
@@ -107,6 +115,7 @@ static const bp_api API = {
     .timeline = &bp_cuda_timeline_table,
     .module = &bp_module_table,
     .capture = &bp_cuda_capture_table,
+    .ext = ext,
 };
 
 int32_t bedplate_hal_backend_query(const bp_host *given, uint32_t wanted_major,

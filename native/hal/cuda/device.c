@@ -3,9 +3,11 @@
 
 #include "../chassis/host.h"
 #include "../chassis/memory.h"
+#include "blas.h"
 #include "capture.h"
 #include "memory.h"
 #include "module.h"
+#include "op.h"
 #include "queue.h"
 #include "timeline.h"
 
@@ -36,6 +38,7 @@ static void describe(bp_cuda_facts *facts) {
     tell(facts, 3, "cuda.l2_bytes", text[2]);
     tell(facts, 4, "cuda.pci_bus", text[3]);
     tell(facts, 5, "cuda.timelines", facts->memory_operations ? "words" : "events");
+    tell(facts, 6, bp_blas_open() ? "absent.ops" : "cuda.blas", bp_blas_words());
 }
 
 static bp_cu_result read_facts(uint32_t index, bp_cuda_facts *facts) {
@@ -111,6 +114,7 @@ static void close_device(bp_device *base) {
     bp_cuda_current(device);
     bp_cuda_spans_free(device);
     bp_cuda_timelines_close(device);
+    bp_cuda_ops_close(device);
     if (device->stamp_module)
         bp_cu.module_unload(device->stamp_module);
     if (device->stream) {
@@ -206,6 +210,9 @@ static void destroy(bp_device *base, bp_object *object) {
         break;
     case BP_KIND_MODULE:
         bp_module_free((bp_module_object *)object);
+        break;
+    case BP_KIND_PLAN:
+        bp_plan_free((bp_plan_object *)object);
         break;
     case BP_KIND_GRAPH:
         bp_cuda_graph_free((bp_cuda_graph *)object);

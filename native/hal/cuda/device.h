@@ -20,13 +20,13 @@ struct bp_cuda_pending;
 /* Facts of a device by its index, read once and kept. */
 typedef struct bp_cuda_facts {
     bp_cu_device device;
-    char name[96], uuid[48], text[6][32];
+    char name[96], uuid[48], text[4][32];
     size_t memory_bytes;
     int major, minor, processors, l2_bytes, pci_bus, max_shared, max_threads;
     int max_grid[3], max_block[3];
     /* What it has beyond the mandatory tables. */
     int memory_operations, pools, virtual_memory, host_register, clusters, tensor_maps;
-    bp_property properties[6];
+    bp_property properties[7];
 } bp_cuda_facts;
 
 typedef struct bp_cuda_device {
@@ -38,6 +38,10 @@ typedef struct bp_cuda_device {
     /* The timestamp kernel, loaded by the first batch that wants it. */
     bp_cu_module stamp_module;
     bp_cu_function stamp;
+    /* What ops keep, made by the first plan that wants it; see op.h. */
+    struct bp_blas_handle_s *blas;
+    bp_cu_module convert_module;
+    bp_cu_function narrow, widen;
     /* Timelines: on stream memory operations, or on events. */
     int words;
     struct bp_cuda_slab *slabs;

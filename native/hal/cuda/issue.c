@@ -1,6 +1,7 @@
 /* From a node to a call of the driver. */
 #include "memory.h"
 #include "module.h"
+#include "op.h"
 #include "queue.h"
 
 /* The device's nanosecond clock into the address that the only parameter gives. */
@@ -76,6 +77,11 @@ static bp_cu_result stamp(bp_cuda_device *device, const bp_span_node *node, bp_c
     return bp_cu.launch(device->stamp, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra);
 }
 
+static int32_t run_op(bp_cuda_device *device, const bp_cpu_binding *binding, bp_cu_stream stream) {
+    const bp_cuda_op *op = (const bp_cuda_op *)(const void *)binding->plan->op;
+    return op->issue(device, stream, binding);
+}
+
 int32_t bp_cuda_issue_node(bp_cuda_device *device, bp_cu_stream stream, const bp_node *node) {
     const bp_span_node *span = &node->span;
     switch (node->kind) {
@@ -90,7 +96,12 @@ int32_t bp_cuda_issue_node(bp_cuda_device *device, bp_cu_stream stream, const bp
             "the copy was refused");
     case BP_COMMAND_FILL:
         return told(device, fill(span, stream), "the fill was refused");
+    case BP_COMMAND_OP:
+        return run_op(device, node->op.bound, stream);
     default:
         return told(device, stamp(device, span, stream), "the timestamp was refused");
     }
 }
+
+const bp_batch_driver bp_batch_driver_own = {
+    .launch = bp_cuda_launch_check, .op_bytes = sizeof(bp_cpu_binding), .op = bp_plan_bind};

@@ -5,6 +5,7 @@
 #include "../chassis/host.h"
 #include "../chassis/retire.h"
 #include "capture.h"
+#include "op.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,15 +195,26 @@ static int launch_names(const bp_launch_node *launch, const bp_memory *memory) {
     return 0;
 }
 
-static int work_names(const bp_work *work, const bp_memory *memory) {
-    for (uint32_t i = 0; i < work->node_count; i++) {
-        const bp_node *node = &work->nodes[i];
-        if (node->kind == BP_COMMAND_LAUNCH
-                ? launch_names(&node->launch, memory)
-                : node->span.to.memory == memory ||
-                      (node->kind == BP_COMMAND_COPY && node->span.from.memory == memory))
+static int op_names(const bp_cpu_binding *binding, const bp_memory *memory) {
+    for (uint32_t i = 0; i < binding->plan->count; i++)
+        if ((uintptr_t)binding->addresses[i] - memory->address <= memory->bytes)
             return 1;
-    }
+    return (uintptr_t)binding->workspace - memory->address <= memory->bytes;
+}
+
+static int node_names(const bp_node *node, const bp_memory *memory) {
+    if (node->kind == BP_COMMAND_LAUNCH)
+        return launch_names(&node->launch, memory);
+    if (node->kind == BP_COMMAND_OP)
+        return op_names(node->op.bound, memory);
+    return node->span.to.memory == memory ||
+           (node->kind == BP_COMMAND_COPY && node->span.from.memory == memory);
+}
+
+static int work_names(const bp_work *work, const bp_memory *memory) {
+    for (uint32_t i = 0; i < work->node_count; i++)
+        if (node_names(&work->nodes[i], memory))
+            return 1;
     /* A graph may know any memory. */
     return work->own != NULL;
 }

@@ -67,14 +67,25 @@ def _query(candidate: Candidate) -> tuple[str, str | None]:
     """The verdict on a candidate that may be asked, and why."""
     assert candidate.manifest is not None
     try:
-        load_manifest(candidate.manifest).device_count()
+        return "taken", _absent(load_manifest(candidate.manifest))
     except BackendRefused as error:
         return "refused", error.message
     except Unavailable as error:
         return "unavailable", error.message
     except BedplateError as error:
         return "refused", error.message
-    return "taken", None
+
+
+def _absent(backend: Backend) -> str | None:
+    """Why devices lack what the backend could do, from their properties `absent.*`."""
+    backend.device_count()
+    told = {
+        f"{key.removeprefix('absent.')} is absent: {value}"
+        for info in device_infos(backend)
+        for key, value in info.properties.items()
+        if key.startswith("absent.")
+    }
+    return "; ".join(sorted(told)) or None
 
 
 def _certificate(backend: Backend, info: DeviceInfo) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from bedplate.hal import abi
 if TYPE_CHECKING:
     from bedplate.hal.suite.subject import Subject
 
-SUITE_VERSION = "4"
+SUITE_VERSION = "5"
 """Raised when a case is added or changed: older certificates are then not believed."""
 
 MANDATORY = ("core", "mem", "queue", "timeline")

@@ -59,7 +59,11 @@ typedef enum fake_kind {
     FAKE_RECORD,
     FAKE_WAIT_EVENT,
     FAKE_FREE,
+    FAKE_CALL,
 } fake_kind;
+
+/* What another fake library puts into a stream (fakeStreamCall); 0 or the sticky error. */
+typedef bp_cu_result (*fake_call)(bp_cu_context context, const unsigned char *parameters);
 
 typedef struct fake_op {
     struct fake_op *next;
@@ -68,6 +72,7 @@ typedef struct fake_op {
     unsigned width;
     bp_cu_event event;
     bp_cu_function function;
+    fake_call call;
     unsigned grid[3], block[3], shared_bytes;
     unsigned char parameters[4096];
 } fake_op;

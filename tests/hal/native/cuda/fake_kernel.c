@@ -135,17 +135,63 @@ static bp_cu_result stamp(const fake_block *block) {
     return BP_CU_SUCCESS;
 }
 
+/* convert.c's kernels: block b does row b, b + blocks, ... */
+static bp_cu_result convert(const fake_block *block, unsigned x_bytes, unsigned out_bytes) {
+    uint64_t rows = word(block, 24), width = word(block, 32);
+    if (word(block, 16)) {
+        const uint32_t *count = fake_host(block->context, word(block, 16), 4);
+        if (!count)
+            return BP_CU_ILLEGAL_ADDRESS;
+        rows = *count < rows ? *count : rows;
+    }
+    for (uint64_t row = block->number; row < rows; row += block->op->grid[0]) {
+        unsigned char *out = fake_host(
+            block->context, word(block, 0) + row * word(block, 40) * out_bytes, width * out_bytes);
+        const unsigned char *x = fake_host(
+            block->context, word(block, 8) + row * word(block, 48) * x_bytes, width * x_bytes);
+        if (!out || !x)
+            return BP_CU_ILLEGAL_ADDRESS;
+        for (uint64_t i = 0; i < width; i++) {
+            uint32_t bits = 0;
+            memcpy(&bits, x + i * x_bytes, x_bytes);
+            if (x_bytes == 2)
+                bits <<= 16;
+            else if ((bits & 0x7fffffff) > 0x7f800000)
+                bits = bits >> 16 | 0x40;
+            else
+                bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+            memcpy(out + i * out_bytes, &bits, out_bytes);
+        }
+    }
+    return BP_CU_SUCCESS;
+}
+
+static bp_cu_result narrow(const fake_block *block) {
+    return convert(block, 4, 2);
+}
+
+static bp_cu_result widen(const fake_block *block) {
+    return convert(block, 2, 4);
+}
+
 static const struct {
     const char *name;
     fake_body body;
     /* Sizes of the parameters, ended by 0. */
     unsigned char sizes[8];
 } KERNELS[] = {
-    {"nothing", nothing, {0}},       {"count_blocks", count_blocks, {8}},
-    {"scale", scale, {8, 8, 4, 4}},  {"shape", shape, {8}},
-    {"store", store, {8, 4}},        {"count_threads", count_threads, {8}},
-    {"echo", echo, {8, 1, 8, 4, 8}}, {"use_shared", use_shared, {8, 4}},
-    {"poke", poke, {8, 4}},          {"bedplate_timestamp", stamp, {8}},
+    {"nothing", nothing, {0}},
+    {"count_blocks", count_blocks, {8}},
+    {"scale", scale, {8, 8, 4, 4}},
+    {"shape", shape, {8}},
+    {"store", store, {8, 4}},
+    {"count_threads", count_threads, {8}},
+    {"echo", echo, {8, 1, 8, 4, 8}},
+    {"use_shared", use_shared, {8, 4}},
+    {"poke", poke, {8, 4}},
+    {"bedplate_timestamp", stamp, {8}},
+    {"bedplate_narrow", narrow, {8, 8, 8, 8, 8, 8, 8}},
+    {"bedplate_widen", widen, {8, 8, 8, 8, 8, 8, 8}},
 };
 
 static int number_of(const char *name) {

@@ -57,6 +57,11 @@ void *fake_host(bp_cu_context context, uint64_t address, uint64_t bytes) {
     return host;
 }
 
+__attribute__((visibility("default"))) void *fakeBytes(bp_cu_context context, uint64_t address,
+                                                       uint64_t bytes) {
+    return fake_host(context, address, bytes);
+}
+
 static bp_cu_result add(fake_origin origin, uint64_t address, void *host, uint64_t bytes) {
     region *one = malloc(sizeof(*one));
     if (!one)

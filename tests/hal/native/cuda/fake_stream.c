@@ -83,6 +83,9 @@ static void perform(bp_cu_stream stream, const fake_op *op) {
     case FAKE_FREE:
         fake_release(op->to);
         break;
+    case FAKE_CALL:
+        result = op->call(context, op->parameters);
+        break;
     }
     if (result)
         fake_kill(result);
@@ -143,6 +146,12 @@ bp_cu_result fake_enqueue(bp_cu_stream stream, const fake_op *given) {
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
     return BP_CU_SUCCESS;
+}
+
+FAKE_API fakeStreamCall(bp_cu_stream stream, fake_call call, const void *parameters, size_t bytes) {
+    fake_op op = {.kind = FAKE_CALL, .call = call};
+    memcpy(op.parameters, parameters, bytes);
+    return fake_enqueue(stream, &op);
 }
 
 static bp_cu_result drain(bp_cu_stream stream) {
