@@ -83,8 +83,16 @@ int32_t fuzz_checked(fuzzer *own, const char *call, int32_t status, const uint64
 /* The device of a call about objects: our own, everyone's, or none. */
 uint64_t fuzz_device(fuzzer *own);
 
+/* One call of a table, a file each; fuzz_queue.c gives batches the commands of fuzz_ops.c too. */
+void fuzz_memory(fuzzer *own);
+void fuzz_queue(fuzzer *own);
+void fuzz_timeline(fuzzer *own);
+void fuzz_module(fuzzer *own);
 void fuzz_ops(fuzzer *own);
 void *fuzz_op_command(fuzzer *own);
+
+/* The native module that is loaded. */
+extern const char *fuzz_module_path;
 
 /* All fuzzers, when there is more than one: they use each other's handles too. */
 extern fuzzer *fuzz_all;
@@ -95,6 +103,12 @@ static inline uint32_t keep(fuzzer *own, int kind, uint64_t handle) {
     uint32_t slot = (uint32_t)below(own, POOL);
     __atomic_store_n(&own->pools[kind][slot], handle, __ATOMIC_RELAXED);
     return slot;
+}
+
+/* Keeps what a call made, if it did. */
+static inline void made(fuzzer *own, int kind, int32_t status, const uint64_t *out) {
+    if (status == BP_OK && out)
+        keep(own, kind, *out);
 }
 
 static inline uint64_t pooled(fuzzer *own, int kind) {
