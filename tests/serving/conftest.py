@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.serving.files import write_gguf
+from tests.serving.running import Running, running
 
 from bedplate.serving.api import Engine, EngineOptions, Precision
 
@@ -32,6 +33,13 @@ def default_model() -> Iterator[Engine]:
     """The default model, quantized as in its file."""
     with Engine("smollm2", EngineOptions(max_model_tokens=2100, max_running=32)) as engine:
         yield engine
+
+
+@pytest.fixture
+def server(tiny: Engine) -> Iterator[Running]:
+    """The tiny model, served."""
+    with running(tiny) as found:
+        yield found
 
 
 __all__ = ["SMALL", "Precision"]

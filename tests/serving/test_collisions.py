@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.serving.test_scheduler import Driver, small
+from tests.serving.driver import Driver, small
 
 from bedplate.serving import scheduler
 

@@ -6,136 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.serving.driver import KEY, Driver, small
 
 from bedplate.serving.errors import SchedulerError
 from bedplate.serving.scheduler import (
     STATUS_QUEUE_FULL,
     STATUS_TOO_LONG,
     Event,
-    Limits,
-    PlanArrays,
     Scheduler,
-    siphash128,
 )
-
-KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
-
-# Inputs 00, 00 01, ...: the first vectors of the 128-bit variant's reference.
-VECTORS = [
-    "a3817f04ba25a8e66df67214c7550293",
-    "da87c1d86b99af44347659119b22fc45",
-    "8177228da4a45dc7fca38bdef60affe4",
-    "9c70b60c5267a94e5f33b6b02985ed51",
-    "f88164c12d9c8faf7d0f6e7c7bcd5579",
-    "1368875980776f8854527a07690e9627",
-    "14eeca338b208613485ea0308fd7a15e",
-    "a1f1ebbed8dbc153c0b84aa61ff08239",
-    "3b62a9ba6258f5610f83e264f31497b4",
-]
-
-
-def small(**changes: object) -> Limits:
-    """Limits small enough to be short of everything."""
-    values: dict[str, object] = {
-        "block_count": 16,
-        "block_tokens": 4,
-        "max_requests": 32,
-        "max_running": 8,
-        "max_batched_tokens": 16,
-        "max_model_tokens": 48,
-        "max_sample_rows": 16,
-    }
-    return Limits(**{**values, **changes})  # type: ignore[arg-type]
-
-
-class Driver:
-    """Runs a scheduler as an engine would, and checks every plan it makes."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.scheduler = Scheduler(limits, hash_key=KEY)
-        self.arrays = PlanArrays(limits)
-        self.live: dict[int, dict[str, object]] = {}
-        self.slots: dict[int, object] = {}  # KV slot -> the domain and prefix it holds
-        self.preemptions: dict[int, int] = {}
-        self.finished: list[int] = []
-
-    def add(self, request: int, prompt: list[int], new: int, **options: object) -> None:
-        self.scheduler.apply([Event.add(request, prompt, new, **options)])  # type: ignore[arg-type]
-        self.live[request] = {
-            "tokens": list(prompt),
-            "want": len(prompt) + new,
-            "domain": options.get("domain", (0, 0)),
-        }
-
-    def end(self, request: int) -> None:
-        self.scheduler.apply([Event.end(request)])
-        del self.live[request]
-
-    def step(self) -> int:
-        """Plan and run one step; returns the tokens it held."""
-        plan = self.scheduler.plan(self.arrays)
-        self.scheduler.check()
-        for request in plan.preempted:
-            self.preemptions[request] = self.preemptions.get(request, 0) + 1
-        if plan.token_count == 0:
-            return 0
-        assert plan.token_count <= self.limits.max_batched_tokens
-        a, bt = self.arrays, self.limits.block_tokens
-        written: set[int] = set()
-        for row in range(plan.row_count):
-            request = int(a["row_request"][row])
-            tokens: list[int] = self.live[request]["tokens"]  # type: ignore[assignment]
-            domain = self.live[request]["domain"]
-            first, count = int(a["row_first"][row]), int(a["row_tokens"][row])
-            start = int(a["query_start"][row])
-            assert int(a["query_start"][row + 1]) == start + count
-            assert int(a["context_length"][row]) == first + count <= len(tokens)
-            table = a["block_table"][row]
-            for i in range(count):
-                position = first + i
-                slot = int(table[position // bt]) * bt + position % bt
-                assert a["tokens"][start + i] == tokens[position]
-                assert a["positions"][start + i] == position
-                assert a["kv_slots"][start + i] == slot
-                assert slot not in written, "two rows write one slot"
-                written.add(slot)
-                self.slots[slot] = (domain, tokens[: position + 1])
-            for position in range(first + count):
-                slot = int(table[position // bt]) * bt + position % bt
-                assert self.slots[slot] == (domain, tokens[: position + 1]), "stale KV is read"
-        sampled = np.full(plan.sample_count, -1, np.int32)
-        ends = []
-        for i in range(plan.sample_count):
-            row = int(a["sample_row"][i])
-            request = int(a["row_request"][row])
-            state = self.live[request]
-            tokens = state["tokens"]  # type: ignore[assignment]
-            assert a["sample_token"][i] == a["query_start"][row + 1] - 1
-            sampled[i] = (sum(tokens) * 31 + len(tokens)) % 5
-            tokens.append(int(sampled[i]))
-            if len(tokens) == state["want"]:
-                ends.append(request)
-        self.scheduler.apply([Event.step_done(plan.step, sampled), *map(Event.end, ends)])
-        for request in ends:
-            self.finished.append(request)
-            del self.live[request]
-        self.scheduler.check()
-        return plan.token_count
-
-    def drain(self, most: int = 2000) -> int:
-        """Step until nothing is left; returns the steps taken."""
-        for steps in range(most):
-            if not self.live:
-                return steps
-            assert self.step() > 0, "an idle step while a request can run"
-        raise AssertionError(f"{len(self.live)} requests unfinished after {most} steps")
-
-
-@pytest.mark.parametrize("length", range(len(VECTORS)))
-def test_siphash_gives_the_published_vectors(length: int) -> None:
-    """The keyed hash is the published SipHash-2-4-128."""
-    assert siphash128(KEY, bytes(range(length))).hex() == VECTORS[length]
 
 
 def test_one_request_is_read_then_decoded_token_by_token() -> None:
@@ -175,38 +54,6 @@ def test_a_short_prompt_does_not_wait_for_a_long_one() -> None:
     driver.add(2, [1, 2, 3], 1)
     driver.step()
     assert driver.finished == [2]
-
-
-def test_a_shared_prefix_is_found_and_never_all_of_the_prompt() -> None:
-    """A repeated prompt of 12 tokens finds 2 of its 3 blocks: one token must be computed."""
-    driver = Driver(small())
-    driver.add(1, list(range(12)), 1)
-    driver.drain()
-    driver.add(2, list(range(12)), 1)
-    assert driver.step() == 4
-    assert driver.arrays["row_cached"][0] == 8
-    assert driver.scheduler.stats().prefix_hit == 8
-
-
-def test_domains_do_not_share_prefixes() -> None:
-    """The same tokens under another domain are computed again."""
-    driver = Driver(small())
-    driver.add(1, list(range(12)), 1, domain=(1, 0))
-    driver.drain()
-    driver.add(2, list(range(12)), 1, domain=(2, 0))
-    assert driver.step() == 12
-    driver.add(3, list(range(12)), 1, domain=(1, 0))
-    assert driver.step() == 4
-
-
-def test_sharing_can_be_switched_off() -> None:
-    """Without prefix sharing no block is ever cached."""
-    driver = Driver(small(prefix_sharing=False))
-    for request in (1, 2):
-        driver.add(request, list(range(12)), 1)
-        driver.drain()
-    assert driver.scheduler.stats().prefix_hit == 0
-    assert driver.scheduler.stats().blocks_cached == 0
 
 
 def test_two_long_requests_that_do_not_fit_together_both_finish() -> None:
@@ -273,19 +120,6 @@ def test_a_lost_step_is_planned_again() -> None:
         driver.scheduler.plan(driver.arrays)
     driver.scheduler.apply([Event.step_lost(plan.step)])
     assert driver.step() == 3
-
-
-def test_blocks_freed_under_a_running_step_are_fenced() -> None:
-    """END while the step is in flight keeps its blocks from others until the step is done."""
-    driver = Driver(small())
-    driver.add(1, [1, 2, 3], 2)
-    plan = driver.scheduler.plan(driver.arrays)
-    driver.scheduler.apply([Event.end(1)])
-    assert driver.scheduler.stats().blocks_fenced == 1
-    driver.scheduler.check()
-    driver.scheduler.apply([Event.step_done(plan.step, np.zeros(plan.sample_count, np.int32))])
-    stats = driver.scheduler.stats()
-    assert (stats.blocks_fenced, stats.blocks_clean) == (0, 16)
 
 
 def test_a_token_of_minus_one_ends_the_row_alone() -> None:
@@ -361,35 +195,6 @@ def test_random_histories_lose_nothing(
     assert stats.blocks_clean + stats.blocks_cached == blocks
 
 
-@pytest.mark.parametrize(("tail", "free"), [(8, 0), (20, 1)])
-def test_waiting_requests_that_do_not_fit_cost_a_step_next_to_nothing(tail: int, free: int) -> None:
-    """200 of them behind a request that fills the pool but for `free` blocks and has their
-    prefix of 50 blocks: a few are looked at, and no key of theirs is computed a second time."""
-    prefix = list(range(800))
-    driver = Driver(
-        small(
-            block_count=51 + free,
-            block_tokens=16,
-            max_requests=201,
-            max_running=201,
-            max_batched_tokens=64,
-            max_model_tokens=832,
-        )
-    )
-    driver.add(0, [*prefix, 1], 15)
-    while driver.scheduler.stats().blocks_referenced < 51:
-        driver.step()
-    for request in range(1, 201):
-        driver.add(request, [*prefix, *range(request, request + tail)], 4)
-    counts = [driver.scheduler.stats().prefix_hashes]
-    for _ in range(5):
-        assert driver.step() == 1
-        counts.append(driver.scheduler.stats().prefix_hashes)
-    first, *later = np.diff(counts)
-    assert first <= 4 * 51
-    assert max(later) <= 4
-
-
 def test_small_requests_overtake_a_large_one_sixteen_times_and_no_more() -> None:
     """One comes in each step and would fit: sixteen get in before the large one, then none."""
     driver = Driver(small(block_count=12, prefix_sharing=False))
@@ -403,25 +208,6 @@ def test_small_requests_overtake_a_large_one_sixteen_times_and_no_more() -> None
     assert driver.finished == list(range(2, 18))
     driver.drain()
     assert 1 in driver.finished
-
-
-@pytest.mark.parametrize("place", range(4))
-def test_every_token_of_a_block_is_in_its_key(place: int) -> None:
-    """Blocks that differ in one token, in the domain or in what precedes them are all kept."""
-    driver = Driver(small())
-    prompts = [[1, 2, 3, 4, 9], [1, 2, 3, 4, 9]]
-    prompts[1][place] = 7
-    prompts.append([5, 5, 5, 5, *prompts[0]])
-    for domain in ((0, 0), (1, 0), (0, 1)):
-        for prompt in prompts:
-            driver.add(len(driver.finished), prompt, 1, domain=domain)
-            driver.drain()
-    for domain in ((0, 0), (1, 0), (0, 1)):
-        for prompt in prompts:
-            hits = driver.scheduler.stats().prefix_hit
-            driver.add(len(driver.finished), prompt, 1, domain=domain)
-            driver.drain()
-            assert driver.scheduler.stats().prefix_hit - hits == len(prompt) - 1
 
 
 def test_ids_that_collide_in_the_table_are_found_after_others_left() -> None:

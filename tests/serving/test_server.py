@@ -2,81 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import socket
-import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import httpx
 import openai
 import pytest
-import uvicorn
+from tests.serving.running import KEY, MESSAGES, Running, chat, post
 
-from bedplate.core import keys
-from bedplate.serving.api import Access, Address, Application, Engine
 from bedplate.serving.http import LONGEST_BODY_BYTES
-
-KEY = keys.make()
-OTHER_KEY = keys.make()
-INTERNAL = "internal-secret"
-
-
-@dataclass(frozen=True)
-class Running:
-    """A server in this process, and how to call it."""
-
-    url: str
-    engine: Engine
-    application: Application
-
-    def client(self, key: str = KEY) -> openai.OpenAI:
-        """An openai client that does not try again."""
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=30)
-
-
-@contextlib.contextmanager
-def running(engine: Engine, send_buffer_bytes: int | None = None) -> Iterator[Running]:
-    """Serve `engine` on a free loopback port, from a thread; the kernel keeps what it likes of
-    unread answers, or `send_buffer_bytes`."""
-    ring = keys.KeyRing({"one": keys.hash_key(KEY), "two": keys.hash_key(OTHER_KEY)})
-    application = Application(engine, Access(ring, INTERNAL), engine.metrics_text)
-    address = Address(port=0)
-    listener = address.bind()
-    if send_buffer_bytes is not None:  # connections inherit it
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-    config = uvicorn.Config(application.build(), log_config=None, access_log=False)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        yield Running(address.url(listener), engine, application)
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
-
-
-@pytest.fixture
-def server(tiny: Engine) -> Iterator[Running]:
-    """The tiny model, served."""
-    with running(tiny) as found:
-        yield found
-
-
-MESSAGES = [{"role": "user", "content": "hello"}]
-
-
-def chat(server: Running, **parameters: object):  # type: ignore[no-untyped-def]
-    """One chat request by the openai client."""
-    values = {"model": "tiny", "messages": MESSAGES, "max_tokens": 8, "temperature": 0}
-    with server.client() as client:
-        return client.chat.completions.create(**{**values, **parameters})
 
 
 def test_chat_parses_in_the_clients_own_types(server: Running) -> None:
@@ -189,17 +123,6 @@ def test_a_client_that_leaves_frees_its_blocks(server: Running) -> None:
     assert stats.blocks_clean + stats.blocks_cached == server.engine.limits.block_count
 
 
-def post(server: Running, path: str, body: object, **options: object) -> httpx.Response:
-    """A raw POST with the key."""
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return httpx.post(
-        server.url + path,
-        content=content,
-        headers={"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"},
-        **{"timeout": 30, **options},  # type: ignore[arg-type]
-    )
-
-
 @pytest.mark.parametrize(
     ("body", "status", "code", "param"),
     [
@@ -248,74 +171,6 @@ def test_a_prompt_that_cannot_fit_is_never_tokenised(
             assert (error["code"], len(seen)) == ("context_length_exceeded", calls)
 
 
-def test_every_route_needs_a_key_but_the_reviewed_ones(server: Running) -> None:
-    """The registered route table, and routes that do not exist: 401 without a key."""
-    open_routes = set()
-    for route in server.application.build().routes:
-        for method in route.methods - {"HEAD"}:  # type: ignore[attr-defined]
-            path = route.path.replace("{model:path}", "tiny")  # type: ignore[attr-defined]
-            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}):
-                status = httpx.request(method, server.url + path, headers=headers).status_code
-                if status != 401:
-                    open_routes.add(path)
-    assert open_routes == {"/health", "/ready"}
-    # Spelled with one slash more, a route is no route: no redirect, which would come before the
-    # check and name a host of the client's choice.
-    slashed = [path + "/" for path in ("/health", "/ready", "/metrics", "/v1/chat/completions")]
-    for path in ("/invocations", "/pause", "/docs", "/openapi.json", "/", *slashed, "//health"):
-        for ask in (httpx.post, httpx.get):
-            answer = ask(server.url + path, headers={"Host": "evil.example"})
-            assert (answer.status_code, len(answer.headers["x-request-id"])) == (401, 32)
-        assert post(server, path, {}).status_code == 404
-
-
-def test_a_host_header_opens_nothing(server: Running) -> None:
-    """Authorisation looks at the routed endpoint, not at a URL put together again."""
-    answer = httpx.get(server.url + "/v1/models", headers={"Host": "localhost/health?x="})
-    assert answer.status_code == 401
-
-
-def test_keys_do_not_share_prefixes_and_a_salt_narrows(server: Running) -> None:
-    """The second request of a key finds its prompt; another key and another salt do not."""
-
-    def cached(key: str, salt: str | None = None) -> int:
-        with server.client(key) as client:
-            answer = client.chat.completions.create(
-                model="tiny",
-                messages=[{"role": "user", "content": "x" * 60}],
-                max_tokens=1,
-                extra_body={"cache_salt": salt},
-            )
-            return answer.usage.prompt_tokens_details.cached_tokens
-
-    assert cached(KEY) == 0
-    assert cached(KEY) > 0
-    assert cached(OTHER_KEY) == 0
-    assert cached(KEY, "mine") == 0
-    assert cached(KEY, "mine") > 0
-
-
-def test_the_tenant_header_counts_only_with_the_internal_key(server: Running) -> None:
-    """Two tenants behind the internal key are apart; for a client's key the header is nothing."""
-
-    def cached(key: str, tenant: str) -> int:
-        body = {
-            "model": "tiny",
-            "max_tokens": 1,
-            "messages": [{"role": "user", "content": "y" * 60}],
-        }
-        headers = {"Authorization": f"Bearer {key}", "X-Bedplate-Tenant": tenant}
-        answer = httpx.post(server.url + "/v1/chat/completions", json=body, headers=headers)
-        count: int = answer.json()["usage"]["prompt_tokens_details"]["cached_tokens"]
-        return count
-
-    assert cached(INTERNAL, "a") == 0
-    assert cached(INTERNAL, "b") == 0
-    assert cached(INTERNAL, "a") > 0
-    assert cached(KEY, "a") == 0
-    assert cached(KEY, "b") > 0
-
-
 def test_models_health_and_metrics(server: Running) -> None:
     """The model card parses; health tells progress; metrics carry our names and vLLM's."""
     chat(server)
@@ -334,20 +189,6 @@ def test_models_health_and_metrics(server: Running) -> None:
     )
     assert "vllm:request_success_total{" in text
     assert "vllm:time_to_first_token_seconds_bucket{" in text
-
-
-def test_every_answer_has_a_request_id_and_a_clients_trace_is_not_continued(
-    server: Running,
-) -> None:
-    """X-Request-Id is a fresh trace id; only the internal key's trace goes on."""
-    given = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
-
-    def request_id(key: str) -> str:
-        headers = {"Authorization": f"Bearer {key}", "traceparent": given}
-        return httpx.get(server.url + "/v1/models", headers=headers).headers["x-request-id"]
-
-    assert request_id(KEY) != "a" * 32
-    assert request_id(INTERNAL) == "a" * 32
 
 
 def test_an_engine_that_fails_ends_streams_with_an_error_event(
@@ -379,37 +220,3 @@ def test_an_engine_that_fails_ends_streams_with_an_error_event(
     answer = post(server, "/v1/chat/completions", {"model": "tiny", "messages": MESSAGES})
     assert answer.status_code == 503
     assert httpx.get(server.url + "/health").status_code == 503
-
-
-def test_a_key_that_fills_its_share_of_the_queue_leaves_the_other_one_places(
-    server: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Streams of 64 answers until 429: the other key is still served."""
-    release, run = threading.Event(), server.engine._runner.run
-
-    def hold(plan: object, stall_ns: int) -> object:
-        release.wait(20)
-        return run(plan, stall_ns)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(server.engine._runner, "run", hold)
-    body = {"model": "tiny", "messages": MESSAGES, "n": 64, "max_tokens": 1, "stream": True}
-    headers = {"Authorization": f"Bearer {KEY}"}
-    statuses = []
-    with contextlib.ExitStack() as streams:
-        client = streams.enter_context(httpx.Client(timeout=30))
-        while not statuses or statuses[-1] == 200:
-            answer = streams.enter_context(
-                client.stream(
-                    "POST", server.url + "/v1/chat/completions", json=body, headers=headers
-                )
-            )
-            statuses.append(answer.status_code)
-        assert statuses == [200] * 12 + [429]
-        release.set()
-        with server.client(OTHER_KEY) as other:
-            found = other.chat.completions.create(
-                model="tiny",
-                messages=MESSAGES,
-                max_tokens=1,  # type: ignore[arg-type]
-            )
-    assert found.usage is not None

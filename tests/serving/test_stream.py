@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.serving.test_server import KEY, MESSAGES, Running, chat, running
+from tests.serving.running import KEY, MESSAGES, Running, chat, running
 
 from bedplate.serving import stream
 from bedplate.serving.api import Engine
