@@ -13,21 +13,18 @@ spread over 64 commands. The goal of 50 ns is for the marginal cost.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
-from bedplate.core.machine import machine_facts, tree_facts
-from bedplate.core.measurement import Measurement, measured, store
+from benchmarks.trial import ROOT, begin
+
 from bedplate.core.paths import native_library_dir
 from bedplate.core.samples import compare, summarise
 from bedplate.hal.abi import ABI_VERSION
 from bedplate.hal.api import open_device
 
-ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "build" / "Release" / "native" / "hal" / "bedplate_hal_bench"
 GOAL_NS = 50.0
 CONDITIONS: dict[str, dict[str, Any]] = {
@@ -60,49 +57,35 @@ def run(rounds: int) -> dict[str, list[float]]:
 
 def main() -> int:
     """Measure, print and store; 1 when the marginal cost misses its goal, 3 when NOT RUN."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--quick", action="store_true")
-    arguments = parser.parse_args()
-    tree = tree_facts(ROOT)
-    if tree is None or not BENCH.exists():
-        lacking = "a git tree, for the commit" if tree is None else "`make build`, for its program"
-        print(f"NOT RUN: the benchmark wants {lacking}", file=sys.stderr)
-        return 3
-    rounds = 20 if arguments.quick else 300
+    trial = begin("hal", __doc__, programs=(BENCH,), better="lower", versions={"abi": ABI_VERSION})
+    rounds = trial.rounds(300, 20)
     values = run(rounds)
     with open_device("cpu", trust_claims=True) as device:
         threads = device.info.properties["cpu.threads"]
-    results: list[Measurement] = []
     for name, conditions in CONDITIONS.items():
-        summary = summarise(values[name])
-        fields: dict[str, Any] = {
-            "system": "hal",
-            "name": name,
-            "unit": "ns",
-            "better": "lower",
-            "machine": machine_facts(),
-            "versions": {"abi": ABI_VERSION},
-            "conditions": conditions | {"threads": threads},
-            "quality": {"suite": "bedplate hal conform cpu"},
-        }
-        if name == "command_marginal":
-            fields["goal"] = GOAL_NS
+        fields: dict[str, Any] = {"goal": GOAL_NS} if name == "command_marginal" else {}
         if name == "table_call":
             fields |= {"peer_name": "local function call", "peer_version": "gcc -O2, noinline"}
             fields["ratio"] = compare(values[name], values["direct_call"], "lower")
-        results.append(measured(summary, rounds=rounds, tree=tree, **fields))
+        summary = summarise(values[name])
+        trial.add(
+            summary,
+            rounds=rounds,
+            name=name,
+            unit="ns",
+            conditions=conditions | {"threads": threads},
+            quality={"suite": "bedplate hal conform cpu"},
+            **fields,
+        )
         low, high = summary.interval or (float("nan"), float("nan"))
         print(
             f"{name:<17}{summary.p50:>11.1f} ns  [{low:.1f}, {high:.1f}]"
             f"  p5 {summary.p5:.1f} p95 {summary.p95:.1f}"
         )
-    store(arguments.out, results)
-    missed = summarise(values["command_marginal"]).p50 > GOAL_NS
-    print(f"marginal cost of a command: goal {GOAL_NS:.0f} ns {'MISSED' if missed else 'met'}")
-    command = [sys.executable, "-m", "benchmarks.hal.load", "--out", str(arguments.out)]
-    loading = subprocess.run([*command, *(["--quick"] if arguments.quick else [])], check=False)
-    return max(int(missed), loading.returncode)
+    missed = trial.finish()
+    command = [sys.executable, "-m", "benchmarks.hal.load", "--out", str(trial.out)]
+    loading = subprocess.run([*command, *(["--quick"] if trial.quick else [])], check=False)
+    return max(missed, loading.returncode)
 
 
 if __name__ == "__main__":

@@ -8,17 +8,16 @@ names; without it the peer is numpy, and bf16 has none. Rounds are interleaved.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from benchmarks.trial import Trial, begin
 
-from bedplate.core.machine import machine_facts, tree_facts
-from bedplate.core.measurement import Measurement, measured, store
 from bedplate.core.samples import interleave, summarise
 
 from .workload import LAYER_SHAPES, LAYERS, Machine, product, read_roof, weight_stream
@@ -68,25 +67,18 @@ def numpy_seconds(shape: tuple[int, int, int], repeats: int) -> float:
 
 
 def main() -> int:
-    """Measure, print and store."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--quick", action="store_true")
-    arguments = parser.parse_args()
-    tree = tree_facts(Path(__file__).resolve().parents[2])
-    if tree is None:
-        print("NOT RUN: the benchmarks want a git tree, for the commit", file=sys.stderr)
-        return 3
-    rounds = 3 if arguments.quick else 15
-    base = {"system": "kernels", "machine": machine_facts(), "tree": tree, "rounds": rounds}
-    results = [*streams(base, rounds), *batches(base, rounds), *products(base, rounds)]
-    store(arguments.out, results)
+    """Measure, print and store; 3 when NOT RUN."""
+    trial = begin("kernels", __doc__)
+    rounds = trial.rounds(15, 3)
+    streams(trial, rounds)
+    batches(trial, rounds)
+    products(trial, rounds)
+    trial.finish()
     return 0
 
 
-def streams(base: dict[str, object], rounds: int) -> list[Measurement]:
+def streams(trial: Trial, rounds: int) -> None:
     """Weight bytes per second at batch 1 over the read roof, measured in turn."""
-    results = []
     for threads in (1, 2):
         machine = Machine(threads)
         for kind in ("q4_0", "q4_1", "q8_0"):
@@ -100,28 +92,26 @@ def streams(base: dict[str, object], rounds: int) -> list[Measurement]:
             summary = summarise(fractions)
             print(f"{kind} weight stream, {threads} threads: {np.median(rates) / 1e9:.1f} GB/s,"
                   f" {summary.p50:.2f} of one thread's read roof", flush=True)  # fmt: skip
-            results.append(
-                measured(
-                    summary,
-                    name=f"weight_stream_{kind}",
-                    unit="ratio",
-                    better="higher",
-                    goal=GEMV_GOAL,
-                    versions={"numpy": np.__version__},
-                    conditions={
-                        "threads": threads, "rows": 1, "isa": machine.ops.isa,
-                        "gigabytes_per_second": float(np.median(rates)) / 1e9,
-                    },
-                    quality={"suite": "tests/kernels", "activation": "int8"},
-                    **base,
-                )
-            )  # fmt: skip
-    return results
+            trial.add(
+                summary,
+                rounds=rounds,
+                name=f"weight_stream_{kind}",
+                unit="ratio",
+                better="higher",
+                goal=GEMV_GOAL,
+                versions={"numpy": np.__version__},
+                conditions={
+                    "threads": threads,
+                    "rows": 1,
+                    "isa": machine.ops.isa,
+                    "gigabytes_per_second": float(np.median(rates)) / 1e9,
+                },
+                quality={"suite": "tests/kernels", "activation": "int8"},
+            )
 
 
-def batches(base: dict[str, object], rounds: int) -> list[Measurement]:
+def batches(trial: Trial, rounds: int) -> None:
     """FLOP per second of one pass over all layers' weights at 8 and 32 rows, from memory."""
-    results = []
     machine = Machine(1)
     flop_per_row = 2 * LAYERS * sum(n * k for n, k in LAYER_SHAPES)
     for kind in ("q4_0", "q4_1", "q8_0"):
@@ -131,26 +121,22 @@ def batches(base: dict[str, object], rounds: int) -> list[Measurement]:
             rates = [rows * flop_per_row / machine.timed(batch) / 1e9 for _ in range(rounds)]
             summary = summarise(rates)
             print(f"{kind} products of {rows} rows: {summary.p50:.0f} GFLOP/s", flush=True)
-            results.append(
-                measured(
-                    summary,
-                    name=f"layer_products_{kind}",
-                    unit="GFLOP/s",
-                    better="higher",
-                    versions={"numpy": np.__version__},
-                    conditions={"threads": 1, "rows": rows, "isa": machine.ops.isa},
-                    quality={"suite": "tests/kernels", "activation": "int8"},
-                    **base,
-                )
+            trial.add(
+                summary,
+                rounds=rounds,
+                name=f"layer_products_{kind}",
+                unit="GFLOP/s",
+                better="higher",
+                versions={"numpy": np.__version__},
+                conditions={"threads": 1, "rows": rows, "isa": machine.ops.isa},
+                quality={"suite": "tests/kernels", "activation": "int8"},
             )
-    return results
 
 
-def products(base: dict[str, object], rounds: int) -> list[Measurement]:
+def products(trial: Trial, rounds: int) -> None:
     """FLOP per second of one thread beside torch, or numpy for float32."""
     machine = Machine(1)
     torch = TorchPeer(TORCH) if TORCH else None
-    results = []
     for kind in ("bf16", "f32"):
         for shape in SHAPES:
             flop = 2 * shape[0] * shape[1] * shape[2]
@@ -166,19 +152,19 @@ def products(base: dict[str, object], rounds: int) -> list[Measurement]:
                     return flop / torch.seconds(kind, shape, repeats) / 1e9
                 return flop / numpy_seconds(shape, repeats) / 1e9
 
-            common = {
+            common: dict[str, Any] = {
                 "name": f"matmul_{kind}_{'x'.join(map(str, shape))}",
                 "unit": "GFLOP/s",
                 "better": "higher",
                 "goal": 1.0 if kind == "bf16" else None,
                 "conditions": {"threads": 1, "isa": machine.ops.isa},
                 "quality": {"suite": "tests/kernels"},
-                **base,
+                "rounds": rounds,
             }
             if torch is None and kind == "bf16":
                 summary = summarise([ours() for _ in range(rounds)])
                 print(f"{common['name']}: {summary.p50:.1f} GFLOP/s, no peer", flush=True)
-                results.append(measured(summary, versions={"numpy": np.__version__}, **common))
+                trial.add(summary, versions={"numpy": np.__version__}, **common)
                 continue
             ratio = interleave(ours, peer, rounds=rounds, better="higher", seed=1)
             name, version = ("torch", torch.version) if torch else ("numpy", np.__version__)
@@ -187,15 +173,17 @@ def products(base: dict[str, object], rounds: int) -> list[Measurement]:
                 f" ratio {ratio.ratio:.2f}",
                 flush=True,
             )
-            results.append(
-                measured(
-                    ratio.ours, ratio=ratio, peer_name=name, peer_version=version,
-                    versions={name: version}, seed=1, **common,
-                )
-            )  # fmt: skip
+            trial.add(
+                ratio.ours,
+                ratio=ratio,
+                peer_name=name,
+                peer_version=version,
+                versions={name: version},
+                seed=1,
+                **common,
+            )
     if torch is not None:
         torch.close()
-    return results
 
 
 if __name__ == "__main__":

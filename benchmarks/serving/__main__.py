@@ -13,7 +13,6 @@ BEDPLATE_PEER_PYTHON names; without it, NOT RUN.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -24,9 +23,9 @@ from typing import Any
 from benchmarks.serving import ours
 from benchmarks.serving.peer import Peer, PeerMissing
 from benchmarks.serving.quality import measure_quality
+from benchmarks.trial import Trial, begin
 
-from bedplate.core.machine import machine_facts, tree_facts
-from bedplate.core.measurement import Measurement, measured, store
+from bedplate.core.measurement import Measurement
 from bedplate.core.samples import interleave, summarise
 from bedplate.core.seeds import streams
 from bedplate.serving.api import find_model
@@ -34,7 +33,6 @@ from bedplate.serving.api import find_model
 FORMATS = ("Q4_0", "Q4_1", "Q8_0", "BF16")
 CONTEXT, STEPS, PROMPT = 128, 32, 512
 QUALITY_ROWS = 128  # logits rows a step, where quality is measured
-TREE = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -57,32 +55,21 @@ COLUMNS = (
 
 def main() -> int:
     """Measure every column, print the table, store the records; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--quick", action="store_true", help="few rounds, to try the code")
-    parser.add_argument("--seed", type=int, default=20261130)
-    arguments = parser.parse_args()
-    rounds = 3 if arguments.quick else 10
-    tree = tree_facts(TREE)
-    if tree is None:
-        print("NOT RUN: this is not a git checkout, so the numbers would have no commit")
-        return 3
+    trial = begin("serving", (__doc__ or "").splitlines()[0], seed=20261130, better="higher")
+    rounds = trial.rounds(10, 3)
     try:
         with tempfile.TemporaryDirectory() as folder:
             paths = quantised_models(Path(folder))
             with ours.load(QUALITY_ROWS, 512) as engine:
                 quality = measure_quality(engine)
-            records = []
             for column in COLUMNS:
                 print(f"measuring {column.name}", file=sys.stderr, flush=True)
-                records.append(
-                    measure(column, paths, quality, rounds=rounds, seed=arguments.seed, tree=tree)
-                )
+                measure(trial, column, paths, quality, rounds=rounds)
     except PeerMissing as missing:
         print(f"NOT RUN: {missing}")
         return 3
-    store(arguments.out, records)
-    print_table(records)
+    trial.finish()
+    print_table(trial.records)
     return 0
 
 
@@ -119,15 +106,11 @@ def peer_speed(peer: Peer, column: Column, seed: int) -> float:
 
 
 def measure(
-    column: Column,
-    paths: dict[str, str],
-    quality: dict[str, Any],
-    *,
-    rounds: int,
-    seed: int,
-    tree: Any,
-) -> Measurement:
+    trial: Trial, column: Column, paths: dict[str, str], quality: dict[str, Any], *, rounds: int
+) -> None:
     """One column, interleaved with the peer's best format."""
+    assert trial.seed is not None
+    seed = trial.seed
     kind = best_format(column, paths)
     (draws,) = streams(seed, 1)
     loads: list[float] = []
@@ -164,20 +147,15 @@ def measure(
             "threads": int(info.properties["cpu.threads"]),
             "isa": info.properties["cpu.isa"],
         }
-    return measured(
+    trial.add(
         summarise(values[1:]),
         rounds=rounds,
-        tree=tree,
         ratio=ratio,
         peer_name="llama.cpp",
         peer_version=version,
-        system="serving",
         name=f"{column.name}_tokens_per_second",
         unit="tokens/s",
-        better="higher",
-        machine=machine_facts(),
         versions={"llama-cpp-python": version, "python": sys.version.split()[0]},
-        seed=seed,
         goal=column.goal,
         quality={**quality, "load_average_max": round(max(loads), 2)},
         conditions=conditions,
