@@ -152,24 +152,11 @@ static int32_t nothing(const bp_native_launch *launch, uint64_t first, uint64_t 
     return BP_OK;
 }
 
-#define KERNEL(name) {{#name, sizeof(#name) - 1}, name}
-
 static const bp_native_kernel KERNELS[] = {
-    KERNEL(count_blocks), KERNEL(scale),   KERNEL(echo),    KERNEL(describe),
-    KERNEL(use_shared),   KERNEL(fail_at), KERNEL(nothing), KERNEL(give_status),
-    KERNEL(hold),         KERNEL(shape),   KERNEL(store),   KERNEL(count_threads),
+    BP_NATIVE_KERNEL(count_blocks), BP_NATIVE_KERNEL(scale),       BP_NATIVE_KERNEL(echo),
+    BP_NATIVE_KERNEL(describe),     BP_NATIVE_KERNEL(use_shared),  BP_NATIVE_KERNEL(fail_at),
+    BP_NATIVE_KERNEL(nothing),      BP_NATIVE_KERNEL(give_status), BP_NATIVE_KERNEL(hold),
+    BP_NATIVE_KERNEL(shape),        BP_NATIVE_KERNEL(store),       BP_NATIVE_KERNEL(count_threads),
 };
 
-static const bp_native_module MODULE = {
-    .head = {1, sizeof(bp_native_module)},
-    .isa = {"generic", 7},
-    .kernel_count = sizeof(KERNELS) / sizeof(KERNELS[0]),
-    .kernels = KERNELS,
-};
-
-int32_t bedplate_native_module_query(uint32_t wanted_major, const bp_native_module **out) {
-    if (wanted_major != BP_ABI_MAJOR)
-        return BP_VERSION;
-    *out = &MODULE;
-    return BP_OK;
-}
+BP_NATIVE_MODULE(KERNELS, "generic");

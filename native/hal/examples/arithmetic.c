@@ -73,21 +73,7 @@ static int32_t product(const bp_native_launch *launch, uint64_t first, uint64_t 
     return BP_OK;
 }
 
-#define KERNEL(name) {{#name, sizeof(#name) - 1}, name}
+static const bp_native_kernel KERNELS[] = {BP_NATIVE_KERNEL(add), BP_NATIVE_KERNEL(scale),
+                                           BP_NATIVE_KERNEL(dot_blocks), BP_NATIVE_KERNEL(product)};
 
-static const bp_native_kernel KERNELS[] = {KERNEL(add), KERNEL(scale), KERNEL(dot_blocks),
-                                           KERNEL(product)};
-
-static const bp_native_module MODULE = {
-    .head = {1, sizeof(bp_native_module)},
-    .isa = {"generic", 7},
-    .kernel_count = sizeof(KERNELS) / sizeof(KERNELS[0]),
-    .kernels = KERNELS,
-};
-
-int32_t bedplate_native_module_query(uint32_t wanted_major, const bp_native_module **out) {
-    if (wanted_major != BP_ABI_MAJOR)
-        return BP_VERSION;
-    *out = &MODULE;
-    return BP_OK;
-}
+BP_NATIVE_MODULE(KERNELS, "generic");

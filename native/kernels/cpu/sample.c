@@ -3,11 +3,12 @@
  * descending probability (ties: lower id first) driven by Philox4x32-10.
  *
  * A greedy row is one vector scan. Otherwise weights exp((x - max) / temperature) are made once, in
- * vectors; the heavy tokens are ranked (ranking.h), and all of them only when the heavy ones do not
- * settle the row. Workspace: per row, V weights f32, V candidates u32 and V ids u32.
+ * vectors; the heavy tokens are ranked (hal/cpu/ops/ranking.h), and all of them only when the heavy
+ * ones do not settle the row. Workspace: per row, V weights f32, V candidates u32 and V ids u32.
  */
+#include "../../hal/cpu/ops/philox.h"
+#include "../../hal/cpu/ops/ranking.h"
 #include "launch.h"
-#include "ranking.h"
 
 /* Tokens this much less likely than the likeliest are left out at first. */
 #define CANDIDATE_WEIGHT 0x1p-13f
@@ -102,50 +103,50 @@ static int64_t collect(const float *weights, int64_t width, float least, uint32_
 
 /* The token of a ranked row, or -1 when the candidates do not settle it. `total` is the weight of
  * all tokens, `whole` says that all are candidates. */
-static int32_t settle(bp_ranking *ranking, const bp_sample_row *row, int64_t width, double total,
-                      int whole) {
+static int32_t settle(bp_cpu_ranking *ranking, const bp_sample_row *row, int64_t width,
+                      double total, int whole) {
     double mass = 0.0;
-    for (int b = 0; b < BP_BINS; b++)
+    for (int b = 0; b < BP_CPU_BINS; b++)
         mass += ranking->mass[b];
-    bp_prefix kept = {.tokens = width, .mass = whole ? mass : total};
+    bp_cpu_prefix kept = {.tokens = width, .mass = whole ? mass : total};
     if (row->top_k > 0 && row->top_k < width) {
         if (!whole && row->top_k > ranking->tokens)
             return -1;
-        kept = bp_walk(ranking, (bp_stop){row->top_k, INFINITY, 0.0f, 0});
+        kept = bp_cpu_walk(ranking, (bp_cpu_stop){row->top_k, INFINITY, 0.0, 0});
     }
     if (row->top_p < 1.0f) {
         double wanted = (double)row->top_p * kept.mass;
         if (!whole && wanted > mass * (1.0 - 1e-6))
             return -1;
-        kept = bp_walk(ranking, (bp_stop){kept.tokens, wanted, 0.0f, 0});
+        kept = bp_cpu_walk(ranking, (bp_cpu_stop){kept.tokens, wanted, 0.0, 0});
     }
     if (row->min_p > 0.0f) {
-        float least = row->min_p < 1.0f ? row->min_p : 1.0f;
-        if (!whole && least < CANDIDATE_WEIGHT)
+        double least = row->min_p < 1.0f ? (double)row->min_p : 1.0;
+        if (!whole && least < (double)CANDIDATE_WEIGHT)
             return -1;
-        kept = bp_walk(ranking, (bp_stop){kept.tokens, INFINITY, least, 0});
+        kept = bp_cpu_walk(ranking, (bp_cpu_stop){kept.tokens, INFINITY, least, 0});
     }
-    double target = bp_uniform(row->seed, row->token_index) * kept.mass;
+    double target = bp_cpu_uniform(row->seed, row->token_index) * kept.mass;
     if (!whole && target > mass * (1.0 - 1e-6))
         return -1;
-    return (int32_t)bp_walk(ranking, (bp_stop){kept.tokens, target, 0.0f, 1}).last;
+    return (int32_t)bp_cpu_walk(ranking, (bp_cpu_stop){kept.tokens, target, 0.0, 1}).last;
 }
 
 static int32_t draw(const parameters *p, const float *x, const bp_sample_row *row, float highest,
                     float lowest, uint8_t *workspace) {
     float *weights = (float *)(void *)workspace;
     uint32_t *candidates = (uint32_t *)(void *)(workspace + p->width * 4);
-    bp_ranking ranking = {.logits = x,
-                          .weights = weights,
-                          .candidates = candidates,
-                          .ids = (uint32_t *)(void *)(workspace + p->width * 8),
-                          .highest = highest};
+    bp_cpu_ranking ranking = {.logits = x,
+                              .weights = weights,
+                              .candidates = candidates,
+                              .ids = (uint32_t *)(void *)(workspace + p->width * 8),
+                              .highest = highest};
     double total = exponentials(x, p->width, highest, 1.0f / row->temperature, weights);
     float least[2] = {CANDIDATE_WEIGHT, 0.0f};
     int32_t token = -1;
     for (int whole = 0; whole < 2 && token < 0; whole++) {
         ranking.tokens = collect(weights, p->width, least[whole], candidates);
-        bp_rank(&ranking, lowest, row->temperature);
+        bp_cpu_rank(&ranking, lowest, row->temperature);
         token = settle(&ranking, row, p->width, total, whole);
     }
     return token;

@@ -4,6 +4,9 @@
  * Tokens fall into bins of equal width below the highest logit; a bin's count and mass are known,
  * its members are sorted (logit down, id up) only when a walk has to stop inside it. Three passes
  * over the row, then a few bins.
+ *
+ * Weights and candidates may be made before, as tuned kernels do, or are computed and all tokens.
+ * Used by the portable loops and by native/kernels/cpu.
  */
 #ifndef BEDPLATE_HAL_CPU_OPS_RANKING_H
 #define BEDPLATE_HAL_CPU_OPS_RANKING_H
@@ -18,8 +21,10 @@
 
 typedef struct bp_cpu_ranking {
     const float *logits;
-    uint32_t *ids; /* workspace, `tokens` entries */
-    int64_t tokens;
+    const float *weights;       /* 1 for the highest logit; null to compute them */
+    const uint32_t *candidates; /* tokens to rank, ids ascending; null for all */
+    uint32_t *ids;              /* workspace, `tokens` entries */
+    int64_t tokens;             /* how many to rank */
     float highest;
     float per_bin; /* bins per unit of logit */
     double inverse_temperature;
@@ -44,8 +49,16 @@ typedef struct bp_cpu_stop {
 } bp_cpu_stop;
 
 /* Unnormalised probability: 1 for the highest logit. */
-static inline double bp_cpu_weight(const bp_cpu_ranking *r, float logit) {
+static inline double bp_cpu_weight_of(const bp_cpu_ranking *r, float logit) {
     return exp(((double)logit - (double)r->highest) * r->inverse_temperature);
+}
+
+static inline double bp_cpu_weight(const bp_cpu_ranking *r, uint32_t id) {
+    return r->weights ? (double)r->weights[id] : bp_cpu_weight_of(r, r->logits[id]);
+}
+
+static inline uint32_t bp_cpu_candidate(const bp_cpu_ranking *r, int64_t i) {
+    return r->candidates ? r->candidates[i] : (uint32_t)i;
 }
 
 static inline int bp_cpu_bin(const bp_cpu_ranking *r, float logit) {
@@ -66,16 +79,19 @@ static inline void bp_cpu_rank(bp_cpu_ranking *r, float lowest, float temperatur
     for (int b = 0; b < BP_CPU_BINS; b++)
         r->mass[b] = 0.0;
     for (int64_t i = 0; i < r->tokens; i++) {
-        int b = bp_cpu_bin(r, r->logits[i]);
+        uint32_t id = bp_cpu_candidate(r, i);
+        int b = bp_cpu_bin(r, r->logits[id]);
         r->start[b]++;
-        r->mass[b] += bp_cpu_weight(r, r->logits[i]);
+        r->mass[b] += bp_cpu_weight(r, id);
     }
     uint32_t end = 0;
     for (int b = 0; b <= BP_CPU_BINS; b++)
         r->start[b] = end += r->start[b];
     /* Backwards, so that ids ascend inside a bin and start[b] ends at its first member. */
-    for (int64_t i = r->tokens - 1; i >= 0; i--)
-        r->ids[--r->start[bp_cpu_bin(r, r->logits[i])]] = (uint32_t)i;
+    for (int64_t i = r->tokens - 1; i >= 0; i--) {
+        uint32_t id = bp_cpu_candidate(r, i);
+        r->ids[--r->start[bp_cpu_bin(r, r->logits[id])]] = id;
+    }
 }
 
 /* Whether token x ranks before token y. */
@@ -114,26 +130,39 @@ static inline void bp_cpu_sort_bin(bp_cpu_ranking *r, int b) {
     }
 }
 
+/* Whether no member of bin b is lighter than `least`; 0 also when that would cost an exp a member
+ * to know. */
+static inline int bp_cpu_all_heavy(const bp_cpu_ranking *r, int b, double least) {
+    if (least <= 0.0)
+        return 1;
+    if (!r->weights) {
+        /* The lightest member a bin may hold, less a little for rounding in bp_cpu_bin. */
+        float edge = r->highest - (float)(b + 2) / r->per_bin;
+        return b < BP_CPU_BINS - 1 && r->per_bin > 0.0f && bp_cpu_weight_of(r, edge) >= least;
+    }
+    for (uint32_t i = r->start[b]; i < r->start[b + 1]; i++)
+        if ((double)r->weights[r->ids[i]] < least)
+            return 0;
+    return 1;
+}
+
 /* The longest prefix that `stop` allows. */
 static inline bp_cpu_prefix bp_cpu_walk(bp_cpu_ranking *r, bp_cpu_stop stop) {
     bp_cpu_prefix prefix = {0, 0.0, 0};
     for (int b = 0; b < BP_CPU_BINS; b++) {
         int64_t members = (int64_t)r->start[b + 1] - r->start[b];
-        /* The lightest member a bin may hold, less a little for rounding in bp_cpu_bin. */
-        float edge = r->highest - (float)(b + 2) / r->per_bin;
-        int all_heavy = stop.least_weight <= 0.0 || (b < BP_CPU_BINS - 1 && r->per_bin > 0.0f &&
-                                                     bp_cpu_weight(r, edge) >= stop.least_weight);
-        if (all_heavy && prefix.tokens + members < stop.tokens &&
-            (prefix.mass + r->mass[b]) * (1.0 + 1e-9) < stop.mass) {
+        if (!members)
+            continue;
+        if (prefix.tokens + members < stop.tokens &&
+            (prefix.mass + r->mass[b]) * (1.0 + 1e-9) < stop.mass &&
+            bp_cpu_all_heavy(r, b, stop.least_weight)) {
             prefix.tokens += members;
             prefix.mass += r->mass[b];
             continue;
         }
-        if (!members)
-            continue;
         bp_cpu_sort_bin(r, b);
         for (uint32_t i = r->start[b]; i < r->start[b + 1]; i++) {
-            double weight = bp_cpu_weight(r, r->logits[r->ids[i]]);
+            double weight = bp_cpu_weight(r, r->ids[i]);
             if (weight < stop.least_weight)
                 return prefix;
             prefix.tokens++;

@@ -40,4 +40,25 @@ static inline int bp_native_cancelled(const bp_native_launch *launch) {
     return launch->cancel && __atomic_load_n(launch->cancel, __ATOMIC_RELAXED) != 0;
 }
 
+/* An entry of a module's kernels: a function under its own name. */
+#define BP_NATIVE_KERNEL(function) {{#function, sizeof(#function) - 1}, function}
+
+/* The module of an array of kernels and its one export; `level` is the instruction set that it
+ * needs, "generic" for any processor. Once in a library, at the end of a file. */
+#define BP_NATIVE_MODULE(array, level)                                                             \
+    static const bp_native_module bp_native_module_own = {                                         \
+        .head = {1, sizeof(bp_native_module)},                                                     \
+        .isa = {level, sizeof(level) - 1},                                                         \
+        .kernel_count = sizeof(array) / sizeof((array)[0]),                                        \
+        .kernels = array,                                                                          \
+    };                                                                                             \
+    BP_EXPORT int32_t bedplate_native_module_query(uint32_t wanted_major,                          \
+                                                   const bp_native_module **out) {                 \
+        if (wanted_major != BP_ABI_MAJOR)                                                          \
+            return BP_VERSION;                                                                     \
+        *out = &bp_native_module_own;                                                              \
+        return BP_OK;                                                                              \
+    }                                                                                              \
+    typedef int bp_native_module_takes_a_semicolon
+
 #endif /* BEDPLATE_HAL_NATIVE_H */
