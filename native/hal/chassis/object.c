@@ -76,12 +76,22 @@ int32_t bp_object_publish(bp_object *object, bp_kind kind, void *owner) {
 void bp_object_withdraw(bp_object *object) {
     uint32_t number = (uint32_t)object->handle;
     slot *place = slot_at(number);
+    if (!place)
+        return;
     pthread_mutex_lock(&lock);
     atomic_fetch_add_explicit(&place->generation, 1, memory_order_acq_rel);
     atomic_store_explicit(&place->object, NULL, memory_order_release);
     place->next_free = first_free;
     first_free = number;
     pthread_mutex_unlock(&lock);
+}
+
+/* Apart from bp_object_find, which then needs no frame. */
+static __attribute__((cold, noinline)) void *refuse(uint64_t handle, bp_kind kind,
+                                                    const void *owner) {
+    bp_fail(BP_INVALID_ARGUMENT, "0x%llx is not a live handle of a %s%s",
+            (unsigned long long)handle, NAMES[kind], owner ? " of this device" : "");
+    return NULL;
 }
 
 void *bp_object_find(uint64_t handle, bp_kind kind, const void *owner) {
@@ -97,7 +107,5 @@ void *bp_object_find(uint64_t handle, bp_kind kind, const void *owner) {
             atomic_load_explicit(&place->generation, memory_order_relaxed) == generation)
             return object;
     }
-    bp_fail(BP_INVALID_ARGUMENT, "0x%llx is not a live handle of a %s%s",
-            (unsigned long long)handle, NAMES[kind], owner ? " of this device" : "");
-    return NULL;
+    return refuse(handle, kind, owner);
 }

@@ -157,12 +157,7 @@ static int32_t check_shared(const bp_cuda_facts *facts, const bp_launch_node *no
     return bp_cuda_check(result, "more shared memory was refused");
 }
 
-int32_t bp_cuda_launch_check(bp_device *base, const bp_launch_node *node) {
-    const bp_cuda_facts *facts = bp_cuda_device_of(base)->facts;
-    const bp_cuda_kernel *kernel = (const bp_cuda_kernel *)(const void *)node->kernel;
-    if (node->parameters_bytes != kernel->parameter_bytes)
-        return bp_fail(BP_INVALID_ARGUMENT, "%u bytes of arguments; the kernel takes %u",
-                       node->parameters_bytes, kernel->parameter_bytes);
+static int32_t check_grid(const bp_cuda_facts *facts, const bp_launch_node *node) {
     for (int i = 0; i < 3; i++) {
         if (node->grid[i] > (uint32_t)facts->max_grid[i] ||
             node->block[i] > (uint32_t)facts->max_block[i])
@@ -173,6 +168,25 @@ int32_t bp_cuda_launch_check(bp_device *base, const bp_launch_node *node) {
             return bp_fail(BP_INVALID_ARGUMENT,
                            "%u blocks in dimension %d are no multiple of a cluster of %u",
                            node->grid[i], i, node->cluster[i]);
+    }
+    return BP_OK;
+}
+
+/* What every device takes, in most launches: then nothing of the grid needs a look. */
+#define FREE_GRID  65535u
+#define FREE_BLOCK 64u
+
+int32_t bp_cuda_launch_check(bp_device *base, const bp_launch_node *node) {
+    const bp_cuda_facts *facts = bp_cuda_device_of(base)->facts;
+    const bp_cuda_kernel *kernel = (const bp_cuda_kernel *)(const void *)node->kernel;
+    if (node->parameters_bytes != kernel->parameter_bytes)
+        return bp_fail(BP_INVALID_ARGUMENT, "%u bytes of arguments; the kernel takes %u",
+                       node->parameters_bytes, kernel->parameter_bytes);
+    if ((node->grid[0] | node->grid[1] | node->grid[2]) > FREE_GRID ||
+        (node->block[1] | node->block[2]) > FREE_BLOCK || node->cluster[0]) {
+        int32_t status = check_grid(facts, node);
+        if (status)
+            return status;
     }
     return node->shared_bytes > kernel->allowed_shared ? check_shared(facts, node) : BP_OK;
 }
