@@ -29,6 +29,14 @@ def tiny(tiny_path: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
+def shared(tiny_path: Path) -> Iterator[Engine]:
+    """One for all tests that leave it as it is and count nothing."""
+    with Engine(str(tiny_path), SMALL, name="tiny") as engine:
+        engine.check_every_step = True
+        yield engine
+
+
+@pytest.fixture(scope="session")
 def default_model() -> Iterator[Engine]:
     """The default model, quantized as in its file."""
     with Engine("smollm2", EngineOptions(max_model_tokens=2100, max_running=32)) as engine:

@@ -63,23 +63,23 @@ def test_a_batch_gives_what_each_prompt_gives_alone(tiny_path: Path) -> None:
     assert together == alone
 
 
-def test_two_precisions_agree_on_the_logits(tiny: Engine) -> None:
+def test_two_precisions_agree_on_the_logits(shared: Engine) -> None:
     """Float32 and quantized differ by rounding only; shifted logits would differ by more."""
     options = replace(SMALL, precision=Precision.FLOAT32)
-    with Engine(str(tiny.model.path), options) as exact:
-        want, got = exact.score(PROMPT * 8), tiny.score(PROMPT * 8)
-    assert want.shape == got.shape == (40, tiny.tokenizer.size)
+    with Engine(str(shared.model.path), options) as exact:
+        want, got = exact.score(PROMPT * 8), shared.score(PROMPT * 8)
+    assert want.shape == got.shape == (40, shared.tokenizer.size)
     spread = want.std()
     assert np.abs(want - got).max() < 0.2 * spread
     assert np.abs(want - np.roll(got, 1, axis=1)).max() > spread
 
 
-def test_seeds_repeat_and_differ(tiny: Engine) -> None:
+def test_seeds_repeat_and_differ(shared: Engine) -> None:
     """One seed gives one text; another seed gives another."""
 
     def run(seed: int) -> tuple[int, ...]:
         sampling = Sampling(temperature=1.5, seed=seed, max_tokens=20, ignore_eos=True)
-        return tiny.generate([PROMPT], sampling)[0].tokens
+        return shared.generate([PROMPT], sampling)[0].tokens
 
     assert run(5) == run(5)
     assert run(5) != run(6)
@@ -124,19 +124,19 @@ def test_before_min_tokens_no_id_that_ends_is_drawn(
     assert tiny._runner.barred == {}
 
 
-def test_min_tokens_holds_a_stop_string_back(tiny: Engine) -> None:
+def test_min_tokens_holds_a_stop_string_back(shared: Engine) -> None:
     """A text that holds the stop string early goes on until min_tokens."""
-    text = tiny.generate([PROMPT], GREEDY)[0].text
+    text = shared.generate([PROMPT], GREEDY)[0].text
     early = Sampling(temperature=0, max_tokens=12, ignore_eos=True, stop=(text[0],))
     late = replace(early, min_tokens=12)
-    assert tiny.generate([PROMPT], early)[0].text == ""
-    assert tiny.generate([PROMPT], late)[0].text.startswith(text[0])
+    assert shared.generate([PROMPT], early)[0].text == ""
+    assert shared.generate([PROMPT], late)[0].text.startswith(text[0])
 
 
-def test_a_stop_id_outside_the_vocabulary_is_refused(tiny: Engine) -> None:
+def test_a_stop_id_outside_the_vocabulary_is_refused(shared: Engine) -> None:
     """It could never end anything."""
     with pytest.raises(RequestRefused, match="stop_token_ids holds 99999999") as info:
-        tiny.submit(Request(PROMPT, Sampling(stop_token_ids=(3, 99999999))), lambda output: None)
+        shared.submit(Request(PROMPT, Sampling(stop_token_ids=(3, 99999999))), lambda output: None)
     assert (info.value.status, info.value.param) == (400, "stop_token_ids")
 
 
@@ -214,12 +214,12 @@ def test_random_aborts_leave_nothing(tiny: Engine) -> None:
     [([], "empty"), ([1] * 128, "128 tokens"), ([99999], "99999"), ([-1], "-1")],
 )
 def test_a_prompt_that_cannot_run_is_refused_at_once(
-    tiny: Engine, prompt: list[int], match: str
+    shared: Engine, prompt: list[int], match: str
 ) -> None:
     """Empty, too long, or with ids outside the vocabulary; nothing is queued."""
     with pytest.raises(RequestRefused, match=match):
-        tiny.submit(Request(prompt, GREEDY), lambda output: None)
-    assert tiny.stats().waiting == 0
+        shared.submit(Request(prompt, GREEDY), lambda output: None)
+    assert shared.stats().waiting == 0
 
 
 def test_a_full_queue_refuses_with_429(tiny: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,8 +73,11 @@ def test_the_generation_prompt_can_be_left_out(make: Make) -> None:
         "{{ [1] * 10000000000 }}",
     ],
 )
-def test_a_hostile_template_costs_one_refusal(make: Make, source: str) -> None:
+def test_a_hostile_template_costs_one_refusal(
+    make: Make, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Escapes, endless loops, recursion and huge values end as a refusal of that request."""
+    monkeypatch.setattr(server, "DEADLINE_S", server.DEADLINE_S / 4)  # some take all of it
     with pytest.raises(RequestRefused) as info:
         make(source).render(MESSAGES)
     assert info.value.status == 400
@@ -95,12 +98,16 @@ def test_the_limits_leave_room_for_real_prompts(make: Make) -> None:
     assert len(text) < module.LONGEST_OUTPUT_CHARACTERS
 
 
-def test_the_template_serves_on_after_a_hostile_message(make: Make) -> None:
+def test_the_template_serves_on_after_a_hostile_message(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A message that makes the template run away is refused; the next one renders."""
     loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     template = make("{% if messages[0].content == 'loop' %}" + loop + "{% endif %}done")
-    with pytest.raises(RequestRefused, match="did not finish"):
-        template.render([{"role": "user", "content": "loop"}])
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "DEADLINE_S", server.DEADLINE_S / 4)
+        with pytest.raises(RequestRefused, match="did not finish"):
+            template.render([{"role": "user", "content": "loop"}])
     assert template.render(MESSAGES) == "done"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +14,9 @@ from bedplate.serving.text import Detokenizer, StopMatcher
 @given(st.text(), st.data())
 def test_any_split_of_the_bytes_gives_the_text(text: str, data: st.DataObject) -> None:
     """However tokens cut the UTF-8, the pieces join to the text and hold no U+FFFD of their own."""
-    raw, pieces = text.encode(), []
-    while raw:
-        size = data.draw(st.integers(1, len(raw)))
-        pieces.append(raw[:size])
-        raw = raw[size:]
+    raw = text.encode()
+    cuts = [0, *sorted(data.draw(st.sets(st.integers(0, len(raw))))), len(raw)]
+    pieces = [raw[a:b] for a, b in itertools.pairwise(cuts)]
     detokenizer = Detokenizer(pieces)
     out = [detokenizer.push(i) for i in range(len(pieces))]
     assert "".join(out) + detokenizer.finish() == text
