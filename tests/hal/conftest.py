@@ -20,7 +20,7 @@ def conform_module() -> Path:
 
 @pytest.fixture(scope="session")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sanitized]:
-    """The cpu backend under a sanitizer; compiled once, which takes ten seconds."""
+    """Backends under a sanitizer; what was compiled before is kept in the build folder."""
     built: dict[str, Sanitized] = {}
 
     def of(sanitizer: str) -> Sanitized:

@@ -46,11 +46,8 @@ def tree() -> TreeFacts:
 
 def fuzz(built: Sanitized, module: Path, seed: int, calls: int, threads: int) -> dict[str, int]:
     """A run without a finding: how often what was accepted, and all calls under `calls`."""
-    program = built.folder / "fuzz"
-    if not program.exists():
-        built.program("fuzz")
     words = (str(module), str(seed), str(calls), str(threads))
-    done = built.run(program, *words, timeout=50 + calls / 500)
+    done = built.run(built.program("fuzz"), *words, timeout=50 + calls / 500)
     assert done.returncode == 0, f"seed {seed}: {done.stdout[-500:]}{done.stderr[-6000:]}"
     first, *rest = done.stdout.splitlines()
     counts = {"calls": int(first.split()[0])}

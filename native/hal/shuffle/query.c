@@ -6,12 +6,14 @@
 
 #include <stdlib.h>
 
-static const char *const NAMES[BP_BREACH_COUNT] = {
-    [BP_BREACH_NONE] = "",
-    [BP_BREACH_TORN_BATCH] = "torn_batch",
-    [BP_BREACH_OVERTAKING_BATCH] = "overtaking_batch",
-    [BP_BREACH_SIGNAL_BEFORE_WORK] = "signal_before_work",
-    [BP_BREACH_FORGOTTEN_FENCE] = "forgotten_fence",
+#define WORDS(literal)  {literal, sizeof(literal) - 1}
+#define BREACH(literal) {WORDS("liar.lie"), WORDS(literal)}
+
+static const bp_property BREACHES[BP_BREACH_COUNT] = {
+    [BP_BREACH_TORN_BATCH] = BREACH("torn_batch"),
+    [BP_BREACH_OVERTAKING_BATCH] = BREACH("overtaking_batch"),
+    [BP_BREACH_SIGNAL_BEFORE_WORK] = BREACH("signal_before_work"),
+    [BP_BREACH_FORGOTTEN_FENCE] = BREACH("forgotten_fence"),
 };
 
 static const bp_api *honest;
@@ -39,7 +41,6 @@ static int32_t open_device(uint32_t index, uint64_t *handle) {
 }
 
 static int32_t properties(uint32_t index, bp_device_properties *out) {
-    static bp_property breaches[BP_BREACH_COUNT];
     bp_device_properties whole = {.head = {1, sizeof(whole)}};
     int32_t status = honest->core->properties(honest_index(index), &whole);
     if (status)
@@ -47,9 +48,7 @@ static int32_t properties(uint32_t index, bp_device_properties *out) {
     whole.name = bp_text_of("the processor, in any order");
     whole.driver = bp_text_of("shuffle-1");
     if (index > 0) {
-        /* The same words each time, so threads may meet here. */
-        breaches[index] = (bp_property){bp_text_of("liar.lie"), bp_text_of(NAMES[index])};
-        whole.properties = &breaches[index];
+        whole.properties = &BREACHES[index];
         whole.property_count = 1;
     }
     return bp_answer(out, &whole, sizeof(whole), "device properties");

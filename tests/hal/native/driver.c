@@ -185,8 +185,23 @@ typedef struct task {
     uint64_t *shared;
 } task;
 
+/* What is said of a device may be asked by anyone at any time. */
+static void ask_of_devices(void) {
+    uint32_t count = 0, claims = 0;
+    OK(api->core->enumerate(&count));
+    for (uint32_t index = 0; index < count; index++) {
+        bp_device_properties facts = {.head = {1, sizeof(facts)}};
+        OK(api->core->properties(index, &facts));
+        OK(api->core->capabilities(index, NULL, 0, &claims));
+        for (uint32_t i = 0; i < facts.property_count; i++)
+            if (!facts.properties[i].key.length)
+                fail("a property without a name", __LINE__, (int32_t)i);
+    }
+}
+
 static void *work(void *argument) {
     task *own = argument;
+    ask_of_devices();
     for (uint64_t turn = 0; now_ns() < end_ns; turn++)
         round_of_work(own->device, own->kernel, turn, own->shared, own->timeline);
     return NULL;
