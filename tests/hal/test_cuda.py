@@ -132,14 +132,25 @@ def test_the_stand_in_keeps_the_contract(fake: Path) -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("timelines", ["words", "events"])
-def test_the_suite_passes_on_the_stand_in(fake: Path, timelines: str, tmp_path: Path) -> None:
-    """All cases, with timelines of either kind."""
+@pytest.mark.parametrize(
+    ("timelines", "tier"),
+    [
+        ("words", "full"),
+        ("events", "quick"),
+        pytest.param("events", "full", marks=pytest.mark.soak),
+    ],
+)
+def test_the_suite_passes_on_the_stand_in(
+    fake: Path, timelines: str, tier: str, tmp_path: Path
+) -> None:
+    """With timelines of either kind; what the kinds do not change is tried in full with one."""
     done = bedplate(
         "hal",
         "conform",
         "cuda",
         "--json",
+        "--tier",
+        tier,
         "--data-dir",
         str(tmp_path),
         libraries=fake,

@@ -34,6 +34,7 @@ from bedplate.hal.api import (
     unregister_provider,
 )
 from bedplate.hal.example import Example
+from bedplate.hal.suite.registry import Tier
 
 ORIGIN = "bedplate.hal.example:Example"
 KERNELS = """
@@ -217,10 +218,13 @@ def test_an_origin_that_makes_nothing_is_refused(text: str) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_it_conforms(machine: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole suite, in workers that make the machine by its origin."""
+@pytest.mark.parametrize("tier", ["quick", pytest.param("full", marks=pytest.mark.soak)])
+def test_it_conforms(
+    machine: Watched, tier: Tier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suite, in workers that make the machine by its origin; its queues are the cpu's."""
     monkeypatch.setenv("BEDPLATE_DATA_DIR", str(tmp_path))
-    (report,) = conform_backend("example")
+    (report,) = conform_backend("example", tier=tier)
     assert report.problems == []
     assert report.exit_code == 0
     wanted = {"module_native", "host_visible", "device_address", "timestamp", "dynamic_shared"}
