@@ -83,9 +83,12 @@ def main() -> int:
             f"  p5 {summary.p5:.1f} p95 {summary.p95:.1f}"
         )
     missed = trial.finish()
-    command = [sys.executable, "-m", "benchmarks.hal.load", "--out", str(trial.out)]
-    loading = subprocess.run([*command, *(["--quick"] if trial.quick else [])], check=False)
-    return max(missed, loading.returncode)
+    codes = [missed]
+    for part in ("load", "step"):
+        command = [sys.executable, "-m", f"benchmarks.hal.{part}", "--out", str(trial.out)]
+        command += ["--quick"] if trial.quick else []
+        codes.append(subprocess.run(command, check=False).returncode)
+    return max(codes)
 
 
 if __name__ == "__main__":
