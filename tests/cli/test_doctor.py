@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.cli.conftest import bedplate
 
 from bedplate.orchestrator.api import Platform
@@ -39,6 +40,7 @@ def test_a_running_platform_is_well(plate: Platform) -> None:
         assert check["check"] == "memory" or check["found"].split(",")[0] in table
 
 
+@pytest.mark.usefixtures("certified")
 def test_problems_have_remedies_and_the_worst_decides(tmp_path: Path) -> None:
     """A wrong configuration is 1; a machine that lacks something is 3."""
     tmp_path.chmod(0o700)

@@ -101,7 +101,11 @@ def test_conform_catches_a_liar(capsys: pytest.CaptureFixture[str], data: Path) 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["conform", "nobody"], 3, "there is no backend 'nobody'"),
+        (
+            ["conform", "nobody"],
+            3,
+            "there is no backend 'nobody'; known are cpu, cuda, opencl; `bedplate hal list",
+        ),
         (["conform", "cpu:9"], 2, "has no device 9"),
         (["conform", "!"], 2, "is not a device"),
     ],

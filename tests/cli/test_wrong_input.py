@@ -91,6 +91,7 @@ BOTH = [
     ("{void}", {}, 2, "void"),
     ("{good} --port {port}", {}, 3, "port {port} of 127.0.0.1 is in use; .*--port"),
     ("{good} --port 70000", {}, 2, "70000 is not a port; give one from 1 to 65535"),
+    ("{good} --port -1", {}, 2, "-1 is not a port; give one from 1 to 65535"),
     ("{good} --host 203.0.113.1", {}, 2, "cannot listen on 203.0.113.1"),
     ("{good} --device tpu", {}, 3, "tpu"),
     ("{good} --device cpu:7", {}, 2, "no device 7"),
@@ -117,8 +118,9 @@ BOTH = [
 # `serve` reads its own section only; keys of the gateway's are the platform's business.
 OF_UP = ("{key}", "{value}")
 # Found by an engine, which `up` starts for it, and whose words it gives on: `serve` tries them
-# all, `up` one for each exit code and one that is no file.
-OF_SERVE = ("{noise}", "{empty}", "{other}", "{pickle}", "{void}", "--max-model-len")
+# all, `up` a file and a flag. Another supervisor ends at once, of its environment.
+STARTED = ("{cut}", "{good} --kv-memory-bytes 1000", "BEDPLATE_LOG")
+OF_SERVE = ("{noise}", "{empty}", "{other}", "{pickle}", "{folder}", "{void}", "--max-model-len")
 BY_VERB = [
     (verb, *case)
     for case in BOTH
@@ -160,8 +162,10 @@ def test_what_starts_a_model_refuses_wrong_input(
     for name, value in {**place, "VERB": verb}.items():
         sentence = sentence.replace("{" + name + "}", value).replace("VERB", verb)
     check(done, code, sentence)
-    lines = done.stdout.splitlines()  # the hardware, and that it starts
+    lines = done.stdout.splitlines()  # the hardware, and that it starts if it does
     assert all(re.match("(uses|found|without|starting) ", line) for line in lines), lines
+    starts = verb == "up" and (given in STARTED or bool(env.keys() & set(STARTED)))
+    assert sum(line.startswith("starting ") for line in lines) == starts, lines
     assert not Path(place["data"], "keys.json").exists()
 
 
@@ -210,6 +214,9 @@ def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> N
         ("chat --data-dir {data}", 3, "no platform runs on .*/data; start one with `bedplate up"),
         ("chat Hi --data-dir {data}", 3, "no platform runs on"),
         ("chat Hi --temperature -1", 2, "--temperature -1 is not a temperature; give 0 or more"),
+        ("chat Hi --temperature nan", 2, "--temperature nan is not a temperature"),
+        ("chat Hi --max-tokens 0", 2, "--max-tokens 0 is no answer; give 1 or more"),
+        ("chat Hi --max-tokens -7", 2, "--max-tokens -7 is no answer"),
         ("chat Hi --seed x", 2, "--seed: invalid int value: 'x'"),
         ("chat Hi there --data-dir {data}", 3, "no platform runs on"),
         ("gateway tiny --host 127.0.0.1 --port 0 --data-dir {data}", 3, "no platform runs on"),
@@ -261,15 +268,15 @@ def test_down_without_a_platform_is_done(place: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("Hi", "--max-tokens", "0"), "max_tokens"),
+        (("Hi", "--temperature", "1000"), "temperature"),
         (("a" * 20_000,), "prompt has 2.* tokens, this model's context holds 8192"),
     ],
 )
 def test_a_wrong_question_is_the_servers_sentence(
     plate: Platform, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    """Exit code 1: the platform refused a request."""
-    check(bedplate("chat", *arguments, "--data-dir", plate.data), 1, sentence)
+    """Exit code 2, as for what the command refuses by itself."""
+    check(bedplate("chat", *arguments, "--data-dir", plate.data), 2, sentence)
 
 
 def test_another_model_than_the_one_that_runs_is_refused(

@@ -58,9 +58,12 @@ def certified(tmp_path: Path, certificates: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def plate(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+def plate(
+    tiny_file: Path, certificates: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Platform]:
     """A platform that tests share, on a new data directory; it stays as it is."""
     data = tmp_path_factory.mktemp("plate")
+    shutil.copytree(certificates, data / certificates.name)
     with Platform.up(str(tiny_file), data_dir=data, port=0, engine_flags=SMALL) as found:
         yield found
 

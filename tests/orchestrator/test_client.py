@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 from tests.orchestrator.conftest import MESSAGES
 
+from bedplate.core.errors import EXIT_FAILED, EXIT_USAGE
 from bedplate.orchestrator.api import GatewayError, Platform, Reply, ask
+from bedplate.orchestrator.errors import QuestionRefused
 
 
 def test_an_answer_is_handed_out_and_measured(plate: Platform) -> None:
@@ -37,6 +39,27 @@ def test_a_refusal_is_the_servers_sentence(plate: Platform) -> None:
         ask(plate.url, plate.internal_key, "gpt", MESSAGES)
     with pytest.raises(GatewayError, match="key is not known"):
         ask(plate.url, "wrong", "tiny", MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"temperature": 1000}, "temperature"),
+        ({"stop": ["x"] * 99}, "stop"),
+        ({"no_such_field": 1}, "no_such_field"),
+    ],
+)
+def test_a_wrong_value_is_the_callers_fault(
+    plate: Platform, parameters: dict[str, object], match: str
+) -> None:
+    """Exit code 2, unlike a key or a model that is not there."""
+    with pytest.raises(QuestionRefused, match=match) as told:
+        ask(plate.url, plate.internal_key, "tiny", MESSAGES, **parameters)
+    assert told.value.exit_code == EXIT_USAGE
+    with pytest.raises(GatewayError) as other:
+        ask(plate.url, "wrong", "tiny", MESSAGES)
+    assert other.value.exit_code == EXIT_FAILED
 
 
 def test_no_gateway_is_said_with_where_to_look() -> None:

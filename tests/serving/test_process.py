@@ -45,7 +45,14 @@ def test_a_taken_port_is_the_environments_fault() -> None:
             Address(port=port).bind()
 
 
-@pytest.mark.parametrize(("host", "port"), [("203.0.113.1", 0), ("not a host", 0), ("", 70_000)])
+@pytest.mark.parametrize("port", [-1, 65_536, 1 << 70])
+def test_a_number_that_is_no_port_is_a_usage_error(port: int) -> None:
+    """Said with what would be one."""
+    with pytest.raises(UsageError, match=f"^{port} is not a port; give one from 1 to 65535"):
+        Address(port=port).bind()
+
+
+@pytest.mark.parametrize(("host", "port"), [("203.0.113.1", 0), ("not a host", 0)])
 def test_an_address_that_is_not_ours_is_a_usage_error(host: str, port: int) -> None:
     """Another machine's address, no address, and a port that cannot be."""
     with pytest.raises(UsageError, match=f"cannot listen on {host} port {port}"):

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "the message is empty", remedy="say something, or leave it out for a conversation"
         )
-    check(arguments.message, arguments.system, arguments.temperature)
+    check(arguments.message, arguments.system, arguments.temperature, arguments.max_tokens)
     conversation = Conversation(arguments, Platform.find(arguments.data_dir))
     if message:
         conversation.say(message)
@@ -56,8 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
     return conversation.run()
 
 
-def check(words: list[str], system: str | None, temperature: float) -> None:
+def check(words: list[str], system: str | None, temperature: float, max_tokens: int | None) -> None:
     """Raise `UsageError` for what no request can carry."""
+    if max_tokens is not None and max_tokens < 1:
+        raise UsageError(f"--max-tokens {max_tokens} is no answer", remedy="give 1 or more")
     if not math.isfinite(temperature) or temperature < 0:
         raise UsageError(
             f"--temperature {temperature:g} is not a temperature", remedy="give 0 or more"

@@ -11,20 +11,22 @@ Note = Callable[[str], None]
 
 
 @contextlib.contextmanager
-def waiting(text: str, stream: TextIO | None = None) -> Iterator[Note]:
-    """Show `text`, and what the yielded function is given instead, until the block ends."""
+def waiting(stream: TextIO | None = None) -> Iterator[Note]:
+    """Show what the yielded function is given, the last text alone, until the block ends."""
     out = stream or sys.stdout
     if not out.isatty():
-        print(text, file=out, flush=True)
+        told = ""
 
         def note(new: str) -> None:
-            if new != text:
+            nonlocal told
+            if new != told:
                 print(new, file=out, flush=True)
+            told = new
 
         yield note
         return
     from rich.console import Console
     from rich.text import Text
 
-    with Console(file=out).status(Text(text)) as status:
+    with Console(file=out).status(Text()) as status:
         yield lambda new: status.update(Text(new))

@@ -6,14 +6,16 @@ import argparse
 import os
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from bedplate.cli.flags import common_flags
 from bedplate.cli.greeting import greet
 from bedplate.cli.output import note, people, print_json
+from bedplate.core import keyfile
 from bedplate.core.command import quoted
 from bedplate.core.errors import EXIT_DONE, EXIT_FAILED
-from bedplate.core.paths import run_dir
+from bedplate.core.paths import data_dir, make_private, run_dir
 
 if TYPE_CHECKING:
     from bedplate.core.config import Configuration
@@ -132,12 +134,13 @@ def started(arguments: argparse.Namespace, parent: int | None) -> Platform:
     from bedplate.serving.api import ServingConfig
 
     configuration = configured(arguments)
+    check_folder(data_dir(arguments.data_dir))
     gateway = configuration.section(GatewayConfig)
     orchestrator = configuration.section(OrchestratorConfig)
     for line in describe_hardware(configuration.section(ServingConfig).device):
         note(arguments, line)
     begun = time.monotonic()
-    with waiting(f"starting {orchestrator.model}", people(arguments)) as show:
+    with waiting(people(arguments)) as show:
         plate = Platform.up(
             orchestrator.model,
             data_dir=arguments.data_dir,
@@ -155,11 +158,19 @@ def started(arguments: argparse.Namespace, parent: int | None) -> Platform:
     return plate
 
 
+def check_folder(data: Path) -> None:
+    """Refuse a data directory that cannot be used before the hardware is tried, which takes
+    seconds the first time and keeps what it finds there."""
+    if os.environ.get("BEDPLATE_API_KEY"):
+        make_private(data)
+    else:
+        keyfile.check(data)
+
+
 def configured(arguments: argparse.Namespace) -> Configuration:
     """The sections that starting needs, flags included."""
     from bedplate.cli.serve import engine_values
     from bedplate.core.config import load
-    from bedplate.core.paths import data_dir
     from bedplate.orchestrator.api import GatewayConfig, OrchestratorConfig
     from bedplate.serving.api import ServingConfig
 

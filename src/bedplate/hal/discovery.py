@@ -79,7 +79,9 @@ def find(name: str, candidates: list[Candidate]) -> Manifest:
     names = sorted({c.name for c in candidates if c.name and not c.reason} - HIDDEN)
     raise BackendMissing(
         f"there is no backend {name!r}",
-        remedy=f"use one of {', '.join(names)}" if names else "run `make build`",
+        remedy=f"known are {', '.join(names)}; {quoted('hal list')} says which can be used here"
+        if names
+        else "run `make build`",
     )
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 
 from bedplate.core.command import quoted
-from bedplate.orchestrator.errors import GatewayError
+from bedplate.orchestrator.errors import GatewayError, QuestionRefused
 
 # Between two chunks may lie another's long prompt.
+_WRONG_REQUEST = (400, 413, 422)  # of RFC 9110: the client's own fault, not its key's
 _TIMEOUT = httpx.Timeout(120.0, connect=5.0)
 
 
@@ -45,7 +46,8 @@ def ask(
 ) -> Reply:
     """Send a conversation, hand out the text as it comes, and return the whole.
 
-    `url` is the gateway's root. Raises `GatewayError` with the server's sentence.
+    `url` is the gateway's root. Raises `GatewayError` with the server's sentence,
+    `QuestionRefused` when it is of the request itself.
     """
     body = {
         "model": model,
@@ -104,4 +106,5 @@ def _refused(status: int, body: bytes) -> GatewayError:
         message = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):
         message = f"the server answered {status}"
-    return GatewayError(str(message))
+    kind = QuestionRefused if status in _WRONG_REQUEST else GatewayError
+    return kind(str(message))

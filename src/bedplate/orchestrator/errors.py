@@ -10,6 +10,7 @@
     │   └── StartLacks              exit 3   because the machine lacks something
     ├── StopFailed                  exit 1   a part of the platform did not end
     └── GatewayError                exit 1   the gateway answered with an error
+        └── QuestionRefused         exit 2   because of what it was asked
 """
 
 from __future__ import annotations
@@ -63,3 +64,9 @@ class GatewayError(OrchestratorError):
     """A request through the gateway failed."""
 
     code = "orchestrator.gateway"
+
+
+class QuestionRefused(GatewayError, UsageError):
+    """The server refused the request itself: a value, or a prompt that is too long."""
+
+    code = "orchestrator.question"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bedplate.core.errors import EXIT_DONE, UsageError
+from bedplate.core.modelname import model_name
 from bedplate.core.paths import data_dir as default_data_dir
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
@@ -115,6 +116,8 @@ class Platform:
                 parent,
                 key.environment,
             )
+            # Nothing has refused it so far.
+            on_note(f"starting {model_name(launch.model)}")
             process = launch.start()
             found = wait_ready(data, process, on_note)
         if found.pid != process.pid:  # another start was faster; the key is in force all the same

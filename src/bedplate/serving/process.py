@@ -41,6 +41,7 @@ _BACKLOG = 2048  # uvicorn's own
 _ACCEPTED_AT_ONCE = 16
 # Of the files a process may open: the gateway needs two for each request, and both keep some.
 _FILES_PER_CONNECTION = 2.5
+_LAST_PORT = 65535
 _MOST_CONNECTIONS = 4096  # a header of 64 KiB each is 256 MiB
 
 
@@ -57,24 +58,30 @@ class Address:
         `UsageError` for a host that is not this machine's."""
         if self.path is not None:
             return self._bind_path(self.path)
+        if not 0 <= self.port <= _LAST_PORT:
+            raise UsageError(
+                f"{self.port} is not a port",
+                code="serving.address",
+                remedy="give one from 1 to 65535, or 0 for a free one",
+            )
         try:
             family = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0][0]
             # Named, or asyncio takes it for something else and lets small answers wait for
             # the acknowledgement of the one before (TCP_NODELAY stays off): 45 ms instead of 1.
             listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        except (OSError, OverflowError) as cause:
+        except OSError as cause:
             raise self._refusal(cause) from cause
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((self.host, self.port))
             listener.listen(_BACKLOG)  # from now on nobody else can bind it
-        except (OSError, OverflowError) as cause:
+        except OSError as cause:
             listener.close()
             raise self._refusal(cause) from cause
         return listener
 
-    def _refusal(self, cause: OSError | OverflowError) -> Exception:
-        number = cause.errno if isinstance(cause, OSError) else None
+    def _refusal(self, cause: OSError) -> Exception:
+        number = cause.errno
         if number == errno.EADDRINUSE:
             return EnvironmentLacks(
                 f"port {self.port} of {self.host} is in use",
@@ -86,12 +93,6 @@ class Address:
                 f"no permission to listen on port {self.port}",
                 code="serving.port_forbidden",
                 remedy="give a --port above 1023",
-            )
-        if isinstance(cause, OverflowError):
-            return UsageError(
-                f"{self.port} is not a port",
-                code="serving.address",
-                remedy="give one from 1 to 65535, or 0 for a free one",
             )
         return UsageError(
             f"cannot listen on {self.host} port {self.port}: {cause}", code="serving.address"
