@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -98,6 +99,38 @@ def test_conform_catches_a_liar(capsys: pytest.CaptureFixture[str], data: Path) 
     assert not (data / "certificates").exists()
 
 
+def test_a_lie_has_a_name_a_number_and_a_seed(
+    capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both name one device; the seed reaches the liar and is printed."""
+    for variable in ("BEDPLATE_HAL_LIAR_SEED", "BEDPLATE_HAL_SHUFFLE_SEED"):
+        monkeypatch.setenv(variable, "1")
+    seen: list[tuple[int | None, str]] = []
+
+    def watched(name: str, index: int | None, **_: object) -> list[object]:
+        seen.append((index, os.environ["BEDPLATE_HAL_LIAR_SEED"]))
+        return []
+
+    monkeypatch.setattr("bedplate.hal.api.conform_backend", watched)
+    for lie in ("wrong_copy", "13"):
+        main(["hal", "conform", "liar", "--lie", lie, "--seed", "0x10"])
+        assert "seed 16" in capsys.readouterr().err
+    assert seen == [(13, "16"), (13, "16")]
+
+
+def test_conform_explains_a_case(capsys: pytest.CaptureFixture[str]) -> None:
+    """For people and as JSON, without running anything."""
+    words = ["hal", "conform", "cpu", "--explain", "queue.a_signal_comes_after_the_work"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "checks  While the batch is held, its signal is not given." in said
+    assert "fails when  as the lie early_signal: a batch signals before" in said
+    assert "faced by  cpu:0" in said
+    assert main([*words, "--json"]) == 0
+    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    assert case["faced_by"] == ["cpu:0"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -108,6 +141,12 @@ def test_conform_catches_a_liar(capsys: pytest.CaptureFixture[str], data: Path) 
         ),
         (["conform", "cpu:9"], 2, "has no device 9"),
         (["conform", "!"], 2, "is not a device"),
+        (["conform", "liar", "--lie", "white"], 2, "no device here tells the lie 'white'"),
+        (["conform", "liar", "--lie", "99"], 2, "no device here tells the lie '99'"),
+        (["conform", "cpu", "--lie", "0"], 2, "lies are told by liar and shuffle"),
+        (["conform", "liar", "--seed", "-1"], 2, "is not a seed"),
+        (["conform", "cpu", "--explain", "nothing"], 2, "no case is called 'nothing'"),
+        (["conform", "cpu:9", "--explain", "queue.*"], 2, "has no device 9"),
     ],
 )
 def test_a_wrong_device_is_one_sentence(

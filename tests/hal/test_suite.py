@@ -6,6 +6,7 @@ import pytest
 
 from bedplate.hal.open import device_infos, load
 from bedplate.hal.suite import liar
+from bedplate.hal.suite.lies import LIES as WORDS
 from bedplate.hal.suite.registry import (
     CAPABILITIES,
     MANDATORY,
@@ -96,6 +97,12 @@ def _result(backend: str, index: int, case: Case) -> CaseResult:
 def test_lies_and_cases_name_each_other() -> None:
     """No lie without a case, no case for a lie that does not exist."""
     assert liar.unwatched([*LIES, *BREACHES], CASES.values()) == []
+
+
+def test_every_lie_is_told_in_words() -> None:
+    """Each once, and none that no device tells."""
+    assert set(WORDS) == {*LIES, *BREACHES}
+    assert len(set(WORDS.values())) == len(WORDS)
 
 
 def test_a_lie_without_a_case_is_found() -> None:

@@ -41,6 +41,17 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     verb.add_argument("backend", metavar="BACKEND[:INDEX]", help="all its devices without an index")
     verb.add_argument("--tier", choices=("quick", "full", "performance"), default="full")
+    verb.add_argument(
+        "--lie", metavar="NAME|N", help="only the device of liar or shuffle that tells this lie"
+    )
+    verb.add_argument(
+        "--seed", metavar="U64", help="of liar's places and shuffle's order; default: 1"
+    )
+    verb.add_argument(
+        "--explain",
+        metavar="CASE",
+        help="run nothing: say what a case checks and how a backend fails it; queue.* is all of it",
+    )
     verb.add_argument("-o", "--out", metavar="FILE", help="write the certificates here too")
     verb.add_argument("--junit", metavar="FILE", help="write the cases as JUnit XML")
     # The other end of the suite's pipe: case names on stdin, results on stdout.
@@ -137,12 +148,15 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def conform(arguments: argparse.Namespace) -> int:
     """Exit 0 certified, 1 when a case fails, as every lie of liar, 3 when a claim is NOT RUN."""
+    from bedplate.core.seeds import choose
     from bedplate.hal.api import (
         conform_backend,
         conform_exit_code,
         conform_junit,
+        liar_index,
         parse_spec,
         register_origin,
+        seed_liars,
         serve_cases,
     )
     from bedplate.kernels.api import ReferenceOracle
@@ -153,6 +167,12 @@ def conform(arguments: argparse.Namespace) -> int:
         return serve_cases(arguments.backend, ReferenceOracle())
     spec = parse_spec(arguments.backend)
     index = spec.index if arguments.backend != spec.backend else None
+    if arguments.seed is not None:
+        seed_liars(choose(arguments.seed))
+    if arguments.lie is not None:
+        index = liar_index(spec.backend, arguments.lie)
+    if arguments.explain is not None:
+        return _explain(spec.backend, index, arguments)
     with _progress(arguments.json) as told:
         reports = conform_backend(spec.backend, index, tier=arguments.tier, progress=told)
     certificates = [report.certificate for report in reports]
@@ -166,7 +186,30 @@ def conform(arguments: argparse.Namespace) -> int:
     else:
         for report in reports:
             _print_report(report)
+        if any(report.problems and report.lie is None for report in reports):
+            words = ["hal", "conform", arguments.backend, "--explain", "CASE"]
+            print(f"why one fails: {quoted(words)}")
+    if arguments.seed is not None:
+        print(f"seed {choose(arguments.seed)}", file=sys.stderr)
     return conform_exit_code(reports)
+
+
+def _explain(backend: str, index: int | None, arguments: argparse.Namespace) -> int:
+    from bedplate.hal.api import explain_cases
+
+    found = explain_cases(backend, index, arguments.explain)
+    if arguments.json:
+        print_json({"schema": "bedplate.hal-cases/1", "cases": found})
+        return EXIT_DONE
+    for one in found:
+        print(f"{one.name}  ({one.polarity}, {one.tier} tier)")
+        print_term("checks", one.checks)
+        for failure in one.fails_when:
+            print_term("fails when", failure)
+        if one.needs:
+            print_term("NOT RUN without", " ".join(one.needs))
+        print_term("faced by", " ".join(one.faced_by) or f"no device of {backend}")
+    return EXIT_DONE
 
 
 def bench(arguments: argparse.Namespace) -> int:

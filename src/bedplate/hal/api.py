@@ -12,7 +12,7 @@ Backends, devices and files are chosen by name only; see `bedplate hal list`.
 from bedplate.hal.batch import F32, I32, I64, U32, U64, Argument, Batch, Place, Scalar
 from bedplate.hal.bench import measure as bench_device
 from bedplate.hal.buffer import Buffer, Range, Tensor
-from bedplate.hal.conform import DeviceReport
+from bedplate.hal.conform import DeviceReport, explain_cases, liar_index, seed_liars
 from bedplate.hal.conform import conform as conform_backend
 from bedplate.hal.conform import exit_code as conform_exit_code
 from bedplate.hal.conform import junit as conform_junit
@@ -110,6 +110,8 @@ __all__ = [
     "conform_exit_code",
     "conform_junit",
     "examine",
+    "explain_cases",
+    "liar_index",
     "listing",
     "new_backend",
     "op_names",
@@ -120,6 +122,7 @@ __all__ = [
     "parse_spec",
     "register_origin",
     "register_provider",
+    "seed_liars",
     "serve_cases",
     "unregister_provider",
 ]

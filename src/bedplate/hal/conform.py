@@ -7,6 +7,7 @@ failure is what is wanted, and a lie that got away is the suite's fault.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,9 +19,13 @@ from bedplate.hal.errors import NotFound
 from bedplate.hal.loader import Backend
 from bedplate.hal.open import device_infos, load
 from bedplate.hal.suite import judge, liar
+from bedplate.hal.suite.explain import Explanation, explain
 from bedplate.hal.suite.junit import document
 from bedplate.hal.suite.registry import Case, Tier
 from bedplate.hal.suite.run import CaseResult, run, select, worker_command
+
+SEEDS = ("BEDPLATE_HAL_LIAR_SEED", "BEDPLATE_HAL_SHUFFLE_SEED")
+"""What the backends of lies read; 1 where it is not set."""
 
 Progress = Callable[[DeviceInfo, int, CaseResult], object]
 """Told after each case: the device, how many cases there are, the result."""
@@ -59,12 +64,29 @@ def conform(
     Raises what loading the backend raises, NotFound for a wrong index.
     """
     backend = load(name)
-    infos = device_infos(backend)
-    if index is not None:
-        if index >= len(infos):
-            raise NotFound(f"{name} has no device {index}", remedy=f"it has {len(infos)}")
-        infos = [infos[index]]
-    return [_device(backend, info, tier, progress) for info in infos]
+    return [_device(backend, info, tier, progress) for info in _devices(backend, index)]
+
+
+def liar_index(name: str, lie: str) -> int:
+    """The device of a backend that tells a lie, by the lie's name or number.
+
+    Raises what loading the backend raises, NotFound with the lies there are.
+    """
+    return liar.index_of(lie, device_infos(load(name)))
+
+
+def explain_cases(name: str, index: int | None, pattern: str) -> list[Explanation]:
+    """What cases check and how a backend fails them, and which devices of `name` face them.
+
+    Raises what loading the backend raises, NotFound when no case has such a name.
+    """
+    return explain(pattern, _devices(load(name), index))
+
+
+def seed_liars(seed: int) -> None:
+    """Let liar and shuffle draw from `seed`, in this process and in those it starts."""
+    for variable in SEEDS:
+        os.environ[variable] = str(seed)
 
 
 def junit(certificates: Sequence[dict[str, Any]]) -> str:
@@ -79,6 +101,15 @@ def exit_code(reports: Sequence[DeviceReport]) -> int:
         if code in codes:
             return code
     return EXIT_DONE
+
+
+def _devices(backend: Backend, index: int | None) -> Sequence[DeviceInfo]:
+    infos = device_infos(backend)
+    if index is None:
+        return infos
+    if index >= len(infos):
+        raise NotFound(f"{backend.name} has no device {index}", remedy=f"it has {len(infos)}")
+    return [infos[index]]
 
 
 def _performance(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bedplate.hal.device import DeviceInfo
+from bedplate.hal.errors import NotFound
 from bedplate.hal.suite.registry import Case
 from bedplate.hal.suite.run import CaseResult
 
@@ -18,6 +19,23 @@ PROPERTY = "liar.lie"
 def lie_of(info: DeviceInfo) -> str | None:
     """The lie that a device tells, None for an honest one."""
     return info.properties.get(PROPERTY)
+
+
+def index_of(lie: str, infos: Sequence[DeviceInfo]) -> int:
+    """The index of the device that tells a lie, given by name or by number.
+
+    Raises NotFound, with the names there are.
+    """
+    lies = {lie_of(info): info.index for info in infos if lie_of(info)}
+    if lie in lies:
+        return lies[lie]
+    if lie.isdecimal() and int(lie) in lies.values():
+        return int(lie)
+    names = " ".join(str(name) for name in lies)
+    raise NotFound(
+        f"no device here tells the lie {lie!r}",
+        remedy=f"give a number or one of: {names}" if lies else "lies are told by liar and shuffle",
+    )
 
 
 def unwatched(lies: Iterable[str], cases: Iterable[Case]) -> list[str]:

@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from bedplate.hal.suite.lies import LIES
 from bedplate.hal.suite.registry import all_cases
 
 PAGE = "docs/reference/hal-lies.md"
@@ -23,8 +24,8 @@ that names no lie, fail the tests.
 
 There are {count} lies.
 
-| lie | caught by |
-|---|---|
+| lie | what the device does | caught by |
+|---|---|---|
 """
 
 
@@ -41,7 +42,8 @@ def page() -> str:
     """The text of the page."""
     named = catchers()
     rows = [
-        f"| `{lie}` | {', '.join(f'`{name}`' for name in names)} |" for lie, names in named.items()
+        f"| `{lie}` | {LIES.get(lie, '')} | {', '.join(f'`{name}`' for name in names)} |"
+        for lie, names in named.items()
     ]
     return HEAD.format(count=len(named)) + "\n".join(rows) + "\n"
 

@@ -1,0 +1,61 @@
+"""What each lie is, in words: what a device does that tells it.
+
+The lies are those of the backends `liar` and `shuffle`; a test holds the names
+against theirs. The words are shown by `hal conform --explain` and on the page of
+lies: they are the ways in which the cases were seen to fail.
+"""
+
+from __future__ import annotations
+
+LIES = {
+    "text_overflow": "last_error writes four bytes behind the caller's buffer",
+    "no_error_text": "a refusal leaves no sentence",
+    "false_claim": "clusters are claimed and not there",
+    "hidden_timestamp": "timestamps are not claimed, and work all the same",
+    "shared_text": "one thread reads the error text of another",
+    "changing_facts": "the driver version changes between two questions",
+    "misaligned": "an address is 8 bytes off what was asked for",
+    "stale_accepted": "a released handle still works",
+    "short_struct": "a whole struct is written into a caller's shorter one",
+    "wrong_address": "the described address is not the one that kernels get",
+    "pin_copy": "pinned memory is a copy of the caller's",
+    "kept_memory": "released memory never comes back",
+    "early_free": "released memory is spoiled while a batch still reads it",
+    "wrong_copy": "one byte of a copy is wrong",
+    "short_fill": "a fill leaves its last pattern out",
+    "overrun": "a fill writes one pattern too many",
+    "reordered": "commands of a batch run backwards",
+    "dropped_command": "the last command of a batch never runs",
+    "early_start": "a batch does not wait for its fences",
+    "early_signal": "a batch signals before its work is done",
+    "reserved_ignored": "a reserved word that is not zero is taken",
+    "unknown_tail_ignored": "a tail that is not zero, and not known, is taken",
+    "range_unchecked": "a range past the end is taken and ignored",
+    "skipped_block": "the last block of a grid never runs",
+    "repeated_block": "a grid runs twice",
+    "lost_tag": "a fault is told without the tag of its batch",
+    "wrong_timestamp": "time stands still",
+    "wrong_op": "one element of an op's result is wrong",
+    "swapped_pair": "two neighbours in a long batch change places",
+    "spoiled_input": "an op writes to what it should only read",
+    "early_clock": "a timestamp tells when the batch came, not when it was reached",
+    "version_ignored": "a struct version that nobody knows is taken",
+    "wide_signal": "a signal keeps only the low 32 bits of its value",
+    "hasty_empty": "an empty batch signals before the batches in front of it",
+    "deaf_second_wait": "only the first of several fences is waited for",
+    "partial_batch": "a refused batch has run its first command",
+    "refused_signal": "a refused batch has given its first signal",
+    "stale_queue": "a destroyed queue still works",
+    "stuck_value": "a timeline tells one less than it has reached",
+    "backwards": "a signal to a smaller value is taken",
+    "deadline_is_success": "a wait that ran out says that the value was reached",
+    "amnesia": "a poisoned timeline forgets its error",
+    "silent_fault": "a kernel's fault is not told",
+    "lost_device": "a lost device is not told",
+    "lost_wake": "of several that wait for a value only one is woken",
+    "early_deadline": "a wait ends after half of its time",
+    "torn_batch": "commands that touch the same memory change places",
+    "overtaking_batch": "a batch begins before the one in front of it is done",
+    "signal_before_work": "a signal is given while commands are left",
+    "forgotten_fence": "the last of several fences is not waited for",
+}
