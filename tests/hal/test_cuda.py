@@ -24,6 +24,12 @@ ROOT = Path(__file__).resolve().parents[2]
 NATIVE = Path(__file__).parent / "native" / "cuda"
 ENTRY = "from bedplate.cli.main import entry; entry()"
 REAL = Path("/dev/nvidiactl").exists()
+HEAD = """
+import numpy as np
+from bedplate.hal.api import *
+from bedplate.hal.batch import *
+d = open_device('cuda', trust_claims=True)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +57,7 @@ def bedplate(*words: str, libraries: Path | None = None, **environment: str) -> 
 
 def script(text: str, libraries: Path, **environment: str) -> str:
     """What a Python program with an open cuda device as `d` prints."""
-    head = "from bedplate.hal.api import *\nfrom bedplate.hal.batch import *\n"
-    head += "import numpy as np\nd = open_device('cuda', trust_claims=True)\n"
-    done = run([sys.executable, "-c", head + text], libraries, **environment)
+    done = run([sys.executable, "-c", HEAD + text], libraries, **environment)
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
 
@@ -202,6 +206,53 @@ print(q.download(t[5]).sum())
     assert third == "2048.0"
 
 
+PEERS = """
+import os
+from bedplate.hal.errors import HalError
+first, second = d, open_device('cuda:1', trust_claims=True)
+kept = first.allocate(4096, exportable=True)
+with first.queue() as queue:
+    batch = Batch()
+    batch.fill(kept, 7)
+    queue.submit(batch)
+    queue.synchronize()
+descriptor = export_memory(kept)
+try:
+    there = import_memory(second, descriptor, 4096)
+except HalError as error:
+    print(error.message)
+else:
+    copy, batch = second.allocate(4096), Batch()
+    batch.copy(copy, there)
+    with second.queue() as queue:
+        queue.submit(batch)
+        queue.synchronize()
+    print(second.read_bytes(Range(copy, 0, 4096)).view('u4').sum())
+os.close(descriptor)
+"""
+
+
+def test_memory_is_copied_between_two_devices(fake: Path) -> None:
+    """Exported by one and imported by the other, where one reaches the other."""
+    assert script(PEERS, fake, BEDPLATE_FAKE_CUDA="devices=2").strip() == "7168"
+
+
+def test_devices_that_do_not_reach_each_other_refuse(fake: Path) -> None:
+    """When memory is imported, with both numbers."""
+    told = script(PEERS, fake, BEDPLATE_FAKE_CUDA="devices=2,peers=0")
+    assert told.strip() == "device 1 cannot reach the memory of device 0"
+
+
+def test_a_device_may_have_no_tensor_maps_and_export_nothing(fake: Path) -> None:
+    """Then neither is claimed, and the suite sees that both are refused."""
+    text = "print({'tensor_map', 'export_memory', 'import_memory'} & d.info.claims)\n"
+    text += "from bedplate.hal.errors import Unsupported\n"
+    text += "try:\n    d.allocate(64, exportable=True)\n"
+    text += "except Unsupported as error:\n    print(error.message)"
+    told = script(text, fake, BEDPLATE_FAKE_CUDA="attribute.103=0,attribute.127=0")
+    assert told.splitlines() == ["set()", "this device has no memory that can be exported"]
+
+
 def test_devices_without_words_use_events(fake: Path) -> None:
     """Attribute 122 says that the streams of a device write no 64-bit words."""
     text = "t = d.upload(np.arange(9)); print(d.download(t).sum())\n"
@@ -294,6 +345,16 @@ def test_the_suite_passes_on_the_device(timelines: str, tmp_path: Path) -> None:
     """All cases, with timelines of either kind, on this machine's own device."""
     words = ["hal", "conform", "cuda", "--json", "--data-dir", str(tmp_path)]
     check_conform(bedplate(*words, BEDPLATE_HAL_CUDA_TIMELINES=timelines))
+
+
+@pytest.mark.device
+def test_memory_is_copied_between_two_real_devices() -> None:
+    """As on the stand-in; NOT RUN with one device."""
+    told = run([sys.executable, "-c", HEAD + PEERS])
+    if "there is no device 1" in told.stderr:
+        pytest.skip("NOT RUN: this machine has one device")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.strip() == "7168"
 
 
 @pytest.mark.device

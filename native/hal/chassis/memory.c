@@ -13,8 +13,7 @@ void bp_memory_free(bp_device *device, bp_memory *memory) {
     free(memory);
 }
 
-/* Publishes new memory under the lock, or frees it. */
-static int32_t publish(bp_device *device, bp_memory *memory, uint64_t *out) {
+int32_t bp_memory_publish(bp_device *device, bp_memory *memory, uint64_t *out) {
     pthread_mutex_lock(&device->lock);
     if (!memory->pinned)
         device->memory_used += memory->bytes;
@@ -34,11 +33,14 @@ static int32_t check_wanted(const bp_memory_info *wanted) {
     if (wanted->alignment & (wanted->alignment - 1) || wanted->alignment > most)
         return bp_fail(BP_INVALID_ARGUMENT, "alignment %llu is not a power of two up to %llu",
                        (unsigned long long)wanted->alignment, (unsigned long long)most);
+    if (wanted->flags & ~(uint32_t)BP_MEMORY_EXPORTABLE || wanted->pad)
+        return bp_fail(BP_INVALID_ARGUMENT, "memory flags 0x%x are unknown", wanted->flags);
+    if (wanted->flags & ~bp_memory_driver_own.flags)
+        return bp_fail(BP_UNSUPPORTED, "this backend has no memory with flags 0x%x", wanted->flags);
     return BP_OK;
 }
 
-/* A zeroed object of the backend's size, or null with a sentence. */
-static bp_memory *make(void) {
+bp_memory *bp_memory_make(void) {
     bp_memory *memory = calloc(1, bp_memory_driver_own.memory_bytes);
     if (!memory)
         bp_fail(BP_OUT_OF_MEMORY, "no host memory for a memory object");
@@ -53,15 +55,16 @@ static int32_t create_on(bp_device *device, const bp_memory_info *wanted, uint64
         return bp_fail(BP_OUT_OF_MEMORY, "%llu bytes were asked for, %llu of %llu are left",
                        (unsigned long long)wanted->bytes, (unsigned long long)left,
                        (unsigned long long)device->memory_total);
-    bp_memory *memory = make();
+    bp_memory *memory = bp_memory_make();
     if (!memory)
         return BP_OUT_OF_MEMORY;
     uint64_t least = bp_memory_driver_own.default_alignment;
     memory->bytes = wanted->bytes;
+    memory->flags = wanted->flags;
     memory->alignment = wanted->alignment > least ? wanted->alignment : least;
     int32_t status = bp_memory_driver_own.allocate(device, memory);
     if (status == BP_OK)
-        return publish(device, memory, out);
+        return bp_memory_publish(device, memory, out);
     free(memory);
     return status;
 }
@@ -103,7 +106,7 @@ static int32_t describe(uint64_t device, uint64_t handle, bp_memory_info *out) {
 }
 
 static int32_t pin_on(bp_device *device, void *host, uint64_t bytes, uint64_t *out) {
-    bp_memory *memory = make();
+    bp_memory *memory = bp_memory_make();
     if (!memory)
         return BP_OUT_OF_MEMORY;
     memory->pinned = 1;
@@ -112,7 +115,7 @@ static int32_t pin_on(bp_device *device, void *host, uint64_t bytes, uint64_t *o
     memory->alignment = (uintptr_t)host & -(uintptr_t)host;
     int32_t status = bp_memory_driver_own.pin(device, memory);
     if (status == BP_OK)
-        return publish(device, memory, out);
+        return bp_memory_publish(device, memory, out);
     free(memory);
     return status;
 }

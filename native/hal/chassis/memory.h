@@ -19,8 +19,10 @@ typedef struct bp_memory {
     /* Where the host sees the bytes; null where it does not. Pinned memory: the caller's pointer.
      */
     void *host;
-    /* Not ours: the caller's memory behind mem.pin. */
+    /* Not ours: the caller's memory behind mem.pin, or another owner's behind mem.import_memory. */
     int pinned;
+    /* BP_MEMORY_*. */
+    uint32_t flags;
 } bp_memory;
 
 typedef struct bp_span {
@@ -35,6 +37,8 @@ typedef struct bp_memory_driver {
     uint32_t memory_bytes;
     /* Alignment when none is asked for, and the most that may be; powers of two. */
     uint64_t default_alignment, most_alignment;
+    /* BP_MEMORY_* that `allocate` knows; what one device lacks it refuses itself. */
+    uint32_t flags;
     /* Gives storage to a zeroed object with bytes and alignment set; sets address and host. BP_OK,
      * or a status with a sentence. Not locked. */
     int32_t (*allocate)(bp_device *device, bp_memory *memory);
@@ -56,6 +60,11 @@ uint64_t bp_span_place(const bp_span *span);
 
 /* Whether two spans share a byte, through two handles over the same bytes too. */
 int bp_span_overlap(const bp_span *one, const bp_span *other);
+
+/* For a backend's own way to memory: a zeroed object of its size, or null with a sentence; and
+ * giving one with storage its handle, or freeing it. Not locked. */
+bp_memory *bp_memory_make(void);
+int32_t bp_memory_publish(bp_device *device, bp_memory *memory, uint64_t *out);
 
 /* Frees storage and object. Holds the lock. */
 void bp_memory_free(bp_device *device, bp_memory *memory);

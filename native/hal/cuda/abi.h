@@ -153,6 +153,24 @@ enum {
     BP_CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
 };
 
+enum {
+    BP_CU_TENSOR_MAP_UINT8 = 0,
+    BP_CU_TENSOR_MAP_UINT32 = 2,
+    BP_CU_TENSOR_MAP_INT32 = 3,
+    BP_CU_TENSOR_MAP_UINT64 = 4,
+    BP_CU_TENSOR_MAP_INT64 = 5,
+    BP_CU_TENSOR_MAP_FLOAT16 = 6,
+    BP_CU_TENSOR_MAP_FLOAT32 = 7,
+    BP_CU_TENSOR_MAP_BFLOAT16 = 9,
+    BP_CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+    BP_CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+    BP_CU_TENSOR_MAP_SWIZZLE_32B = 1,
+    BP_CU_TENSOR_MAP_SWIZZLE_64B = 2,
+    BP_CU_TENSOR_MAP_SWIZZLE_128B = 3,
+    BP_CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
+    BP_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
+};
+
 /* Keys of the `extra` list of a launch. */
 #define BP_CU_LAUNCH_PARAM_END            ((void *)0)
 #define BP_CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
@@ -238,6 +256,9 @@ enum {
                                                            unsigned long long flags))              \
     F(0, allocation_import, cuMemImportFromShareableHandle, (bp_cu_allocation *allocation,         \
                                                              void *handle, uint32_t type))         \
+    F(0, allocation_properties, cuMemGetAllocationPropertiesFromHandle,                            \
+      (bp_cu_allocation_wish *wish, bp_cu_allocation allocation))                                  \
+    F(0, peer_access, cuDeviceCanAccessPeer, (int *can, bp_cu_device device, bp_cu_device peer))   \
     F(1, module_load, cuModuleLoadDataEx, (bp_cu_module *module, const void *image,                \
                                            unsigned option_count, int *options, void **values))    \
     F(1, module_unload, cuModuleUnload, (bp_cu_module module))                                     \

@@ -7,7 +7,7 @@
 
 bp_blas_library bp_blas;
 
-static int32_t opened;
+static _Atomic int32_t opened;
 static char reason[200];
 static const char *(*status_name)(bp_blas_result result);
 
@@ -56,6 +56,10 @@ int32_t bp_blas_open(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, open_once);
     return opened ? bp_fail(opened, "%s", reason) : BP_OK;
+}
+
+int bp_blas_missing(void) {
+    return opened != BP_OK;
 }
 
 const char *bp_blas_words(void) {

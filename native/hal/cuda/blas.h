@@ -28,6 +28,9 @@ extern bp_blas_library bp_blas;
 
 int32_t bp_blas_open(void);
 
+/* Whether it is known that the library is not there; opens nothing. */
+int bp_blas_missing(void);
+
 /* The library's name and version, or why it is not there. */
 const char *bp_blas_words(void);
 

@@ -79,16 +79,32 @@ static bp_cu_result read_facts(uint32_t index, bp_cuda_facts *facts) {
     facts->clusters = attribute(device, BP_CU_ATTRIBUTE_CLUSTER_LAUNCH);
     facts->tensor_maps =
         bp_cu.tensor_map_encode && attribute(device, BP_CU_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
+    facts->external =
+        facts->virtual_memory && bp_cu.allocation_export && bp_cu.allocation_import &&
+        attribute(device, BP_CU_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
     describe(facts);
     return BP_CU_SUCCESS;
 }
 
+static pthread_mutex_t facts_lock = PTHREAD_MUTEX_INITIALIZER;
+static bp_cuda_facts *known[MOST_DEVICES];
+
+int bp_cuda_none_has_tensor_maps(void) {
+    int some = 0, have = 0;
+    pthread_mutex_lock(&facts_lock);
+    for (int i = 0; i < MOST_DEVICES; i++)
+        if (known[i]) {
+            some = 1;
+            have |= known[i]->tensor_maps;
+        }
+    pthread_mutex_unlock(&facts_lock);
+    return some && !have;
+}
+
 const bp_cuda_facts *bp_cuda_facts_of(uint32_t index) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bp_cuda_facts *known[MOST_DEVICES];
     if (bp_device_index(index))
         return NULL;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&facts_lock);
     if (!known[index]) {
         bp_cuda_facts *facts = calloc(1, sizeof(*facts));
         bp_cu_result result = facts ? read_facts(index, facts) : BP_CU_OUT_OF_MEMORY;
@@ -98,7 +114,7 @@ const bp_cuda_facts *bp_cuda_facts_of(uint32_t index) {
             known[index] = facts;
     }
     const bp_cuda_facts *found = known[index];
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&facts_lock);
     return found;
 }
 

@@ -25,7 +25,7 @@ typedef struct bp_cuda_facts {
     int major, minor, processors, l2_bytes, pci_bus, max_shared, max_threads;
     int max_grid[3], max_block[3];
     /* What it has beyond the mandatory tables. */
-    int memory_operations, pools, virtual_memory, host_register, clusters, tensor_maps;
+    int memory_operations, pools, virtual_memory, host_register, clusters, tensor_maps, external;
     bp_property properties[7];
 } bp_cuda_facts;
 
@@ -61,6 +61,9 @@ static inline bp_cuda_device *bp_cuda_device_of(bp_device *device) {
 
 /* The facts of an index that exists, or null with a sentence. */
 const bp_cuda_facts *bp_cuda_facts_of(uint32_t index);
+
+/* Whether devices are known, none of them with tensor maps; asks nobody. */
+int bp_cuda_none_has_tensor_maps(void);
 
 /* Enters the device with its context current, or null with a sentence. Pair with bp_device_leave.
  */

@@ -13,28 +13,39 @@ static bp_cuda_memory *own_of(bp_memory *memory) {
     return (bp_cuda_memory *)memory;
 }
 
-static bp_cu_result take_physical(const bp_cuda_device *device, bp_cuda_memory *memory) {
-    bp_cu_allocation_wish wish = {
-        .type = BP_CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {BP_CU_MEM_LOCATION_TYPE_DEVICE, device->facts->device}};
+bp_cu_result bp_cuda_adopt(const bp_cuda_device *device, bp_cuda_memory *memory,
+                           bp_cu_allocation allocation) {
     uint64_t bytes = ROUND_UP(memory->base.bytes, BP_CUDA_PHYSICAL_ALIGNMENT);
     bp_cu_result result =
         bp_cu.address_reserve(&memory->start, bytes, memory->base.alignment, 0, 0);
     if (result)
         return result;
-    result = bp_cu.allocation_create(&memory->allocation, bytes, &wish, 0);
-    if (result == BP_CU_SUCCESS) {
-        result = bp_cuda_place(device, memory->start, bytes, memory->allocation);
-        if (result)
-            bp_cu.allocation_release(memory->allocation);
-    }
+    result = bp_cuda_place(device, memory->start, bytes, allocation);
     if (result) {
         bp_cu.address_free(memory->start, bytes);
         return result;
     }
+    memory->allocation = allocation;
     memory->origin = BP_CUDA_PHYSICAL;
     memory->whole_bytes = bytes;
     return BP_CU_SUCCESS;
+}
+
+static bp_cu_result take_physical(const bp_cuda_device *device, bp_cuda_memory *memory) {
+    int crosses = (memory->base.flags & BP_MEMORY_EXPORTABLE) != 0;
+    bp_cu_allocation_wish wish = {
+        .type = BP_CU_MEM_ALLOCATION_TYPE_PINNED,
+        .handle_types = crosses ? BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
+        .location = {BP_CU_MEM_LOCATION_TYPE_DEVICE, device->facts->device}};
+    bp_cu_allocation allocation = 0;
+    uint64_t bytes = ROUND_UP(memory->base.bytes, BP_CUDA_PHYSICAL_ALIGNMENT);
+    bp_cu_result result = bp_cu.allocation_create(&allocation, bytes, &wish, 0);
+    if (result)
+        return result;
+    result = bp_cuda_adopt(device, memory, allocation);
+    if (result)
+        bp_cu.allocation_release(allocation);
+    return result;
 }
 
 /* The pool works in the order of a stream; waiting for that makes the memory everybody's. */
@@ -46,7 +57,8 @@ static bp_cu_result take_pool(const bp_cuda_device *device, bp_cuda_memory *memo
 
 static bp_cu_result take(const bp_cuda_device *device, bp_cuda_memory *memory) {
     uint64_t alignment = memory->base.alignment;
-    if (alignment >= BP_CUDA_PHYSICAL_ALIGNMENT && device->facts->virtual_memory)
+    if ((alignment >= BP_CUDA_PHYSICAL_ALIGNMENT || memory->base.flags) &&
+        device->facts->virtual_memory)
         return take_physical(device, memory);
     uint64_t slack = alignment > POOL_ALIGNMENT ? alignment - POOL_ALIGNMENT : 0;
     memory->whole_bytes = memory->base.bytes + slack;
@@ -82,6 +94,8 @@ static void settle_released(bp_device *base) {
 static int32_t allocate(bp_device *base, bp_memory *given) {
     bp_cuda_device *device = bp_cuda_device_of(base);
     bp_cuda_memory *memory = own_of(given);
+    if (given->flags & BP_MEMORY_EXPORTABLE && !device->facts->external)
+        return bp_fail(BP_UNSUPPORTED, "this device has no memory that can be exported");
     bp_cuda_current(device);
     bp_cu_result result = take(device, memory);
     if (result == BP_CU_OUT_OF_MEMORY) {
@@ -149,6 +163,7 @@ const bp_memory_driver bp_memory_driver_own = {
     .memory_bytes = sizeof(bp_cuda_memory),
     .default_alignment = POOL_ALIGNMENT,
     .most_alignment = BP_CUDA_PHYSICAL_ALIGNMENT,
+    .flags = BP_MEMORY_EXPORTABLE,
     .allocate = allocate,
     .pin = pin,
     .release = release,

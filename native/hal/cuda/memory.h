@@ -39,6 +39,15 @@ int32_t bp_cuda_reserve(uint64_t device, uint64_t bytes, uint64_t alignment, uin
 int32_t bp_cuda_map(uint64_t device, uint64_t address, const bp_range *range);
 int32_t bp_cuda_unmap(uint64_t device, uint64_t address, uint64_t bytes);
 
+/* external.c: memory that crosses by file descriptor, and from device to device. */
+int32_t bp_cuda_export(uint64_t device, uint64_t memory, bp_external *out);
+int32_t bp_cuda_import(uint64_t device, const bp_external *external, uint64_t *memory);
+
+/* Puts an allocation behind addresses of the memory's alignment: sets start, origin and
+ * whole_bytes; on failure nothing is kept but the allocation. */
+bp_cu_result bp_cuda_adopt(const bp_cuda_device *device, bp_cuda_memory *memory,
+                           bp_cu_allocation allocation);
+
 /* Gives all reserved ranges back. */
 void bp_cuda_spans_free(bp_cuda_device *device);
 

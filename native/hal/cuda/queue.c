@@ -1,11 +1,10 @@
 /* Queues; see queue.h. */
 #include "queue.h"
 
-#include "../adopt.h"
 #include "../chassis/host.h"
+#include "../chassis/lifetime.h"
 #include "../chassis/retire.h"
 #include "capture.h"
-#include "op.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,65 +167,6 @@ void bp_cuda_queue_post(bp_cuda_queue *queue, bp_work *work) {
     bp_cuda_pump(queue->device);
 }
 
-void bp_cuda_flight(const bp_cuda_device *device, char *text, uint64_t room, const char *words) {
-    uint64_t first = UINT64_MAX, last = 0;
-    for (const bp_cuda_queue *queue = device->queues; queue; queue = queue->next)
-        if (queue->issued != queue->done) {
-            first = queue->first_tag < first ? queue->first_tag : first;
-            last = queue->last_tag > last ? queue->last_tag : last;
-        }
-    if (first == last)
-        snprintf(text, room, "batch %llu: %s", (unsigned long long)first, words);
-    else if (first < last)
-        snprintf(text, room, "one of the batches %llu to %llu: %s", (unsigned long long)first,
-                 (unsigned long long)last, words);
-    else
-        snprintf(text, room, "%s", words);
-}
-
-/* Any number that could be an address inside counts. */
-static int launch_names(const bp_launch_node *launch, const bp_memory *memory) {
-    for (uint32_t at = 0; at + 8 <= launch->parameters_bytes; at += 8) {
-        uint64_t word;
-        memcpy(&word, launch->parameters + at, sizeof(word));
-        if (word - memory->address <= memory->bytes)
-            return 1;
-    }
-    return 0;
-}
-
-static int op_names(const bp_cpu_binding *binding, const bp_memory *memory) {
-    for (uint32_t i = 0; i < binding->plan->count; i++)
-        if ((uintptr_t)binding->addresses[i] - memory->address <= memory->bytes)
-            return 1;
-    return (uintptr_t)binding->workspace - memory->address <= memory->bytes;
-}
-
-static int node_names(const bp_node *node, const bp_memory *memory) {
-    if (node->kind == BP_COMMAND_LAUNCH)
-        return launch_names(&node->launch, memory);
-    if (node->kind == BP_COMMAND_OP)
-        return op_names(node->op.bound, memory);
-    return node->span.to.memory == memory ||
-           (node->kind == BP_COMMAND_COPY && node->span.from.memory == memory);
-}
-
-static int work_names(const bp_work *work, const bp_memory *memory) {
-    for (uint32_t i = 0; i < work->node_count; i++)
-        if (node_names(&work->nodes[i], memory))
-            return 1;
-    /* A graph may know any memory. */
-    return work->own != NULL;
-}
-
-int bp_cuda_queues_name(const bp_cuda_device *device, const bp_memory *memory) {
-    for (const bp_cuda_queue *queue = device->queues; queue; queue = queue->next)
-        for (const bp_work *work = queue->first; work; work = work->next)
-            if (work_names(work, memory))
-                return 1;
-    return 0;
-}
-
 /* Moves `done` as far as the mark tells, and sets a mark where there is none. */
 static void mark(bp_cuda_queue *queue) {
     if (queue->marked) {
@@ -305,11 +245,14 @@ static int priority_of(int32_t wanted) {
     return (int)(own > least ? least : own < greatest ? greatest : own);
 }
 
-static int32_t start(bp_cuda_device *device, const bp_queue_info *info, uint64_t *out) {
+/* On the list before it has a handle, which is before anybody can use it. */
+static int32_t make(bp_device *base, const bp_queue_info *info, bp_object **out) {
+    bp_cuda_device *device = bp_cuda_device_of(base);
     bp_cuda_queue *queue = calloc(1, sizeof(*queue));
     if (!queue)
         return bp_fail(BP_OUT_OF_MEMORY, "no host memory for a queue");
     queue->device = device;
+    bp_cuda_current(device);
     bp_cu_result result = bp_cu.event_create(&queue->mark, BP_CU_EVENT_DISABLE_TIMING);
     if (result == BP_CU_SUCCESS) {
         result = bp_cu.stream_create(&queue->stream, BP_CU_STREAM_NON_BLOCKING,
@@ -320,39 +263,19 @@ static int32_t start(bp_cuda_device *device, const bp_queue_info *info, uint64_t
     if (result) {
         free(queue);
         bp_cuda_notice(device, result);
+        bp_cuda_settle(device);
         return bp_cuda_check(result, "making a queue");
     }
-    pthread_mutex_lock(&device->base.lock);
-    int32_t status = bp_device_add(&device->base, &queue->object, BP_KIND_QUEUE);
-    if (status == BP_OK) {
-        queue->next = device->queues;
-        device->queues = queue;
-        *out = queue->object.handle;
-    }
-    pthread_mutex_unlock(&device->base.lock);
-    if (status)
-        bp_cuda_queue_free(&queue->object);
-    return status;
+    pthread_mutex_lock(&base->lock);
+    queue->next = device->queues;
+    device->queues = queue;
+    pthread_mutex_unlock(&base->lock);
+    *out = &queue->object;
+    return BP_OK;
 }
 
-static int32_t create(uint64_t handle, const bp_queue_info *given, uint64_t *out) {
-    bp_queue_info info;
-    int32_t status = BP_ADOPT(given, &info, "queue info");
-    if (status == BP_OK && info.flags)
-        status = bp_fail(BP_INVALID_ARGUMENT, "queue flags 0x%x are unknown", info.flags);
-    if (status == BP_OK && !out)
-        status = bp_fail(BP_INVALID_ARGUMENT, "queue.create got no place for its result");
-    if (status)
-        return status;
-    bp_cuda_device *device = bp_cuda_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    status = bp_device_alive(&device->base);
-    if (status == BP_OK)
-        status = start(device, &info, out);
-    bp_cuda_settle(device);
-    bp_device_leave(&device->base);
-    return status;
+static int32_t create(uint64_t handle, const bp_queue_info *info, uint64_t *out) {
+    return bp_queue_create(handle, info, make, out);
 }
 
 static int32_t submit_locked(bp_cuda_device *device, bp_cuda_queue *queue, const bp_batch *batch) {
@@ -384,44 +307,11 @@ static int32_t submit(uint64_t handle, uint64_t queue_handle, const bp_batch *ba
     return status;
 }
 
-static int32_t flush(uint64_t handle, uint64_t queue_handle) {
-    bp_device *device = bp_device_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->lock);
-    /* What can run is in its stream already. */
-    const void *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
-    pthread_mutex_unlock(&device->lock);
-    bp_device_leave(device);
-    return queue ? BP_OK : BP_INVALID_ARGUMENT;
-}
-
-static int32_t destroy(uint64_t handle, uint64_t queue_handle) {
-    bp_cuda_device *device = bp_cuda_enter(handle);
-    if (!device)
-        return BP_INVALID_ARGUMENT;
-    pthread_mutex_lock(&device->base.lock);
-    bp_cuda_queue *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
-    if (queue)
-        bp_object_withdraw(&queue->object);
-    pthread_mutex_unlock(&device->base.lock);
-    if (queue) {
-        /* It stays on the list until its stream is empty, so that its batches still count. */
-        bp_cuda_queue_stop(&queue->object);
-        pthread_mutex_lock(&device->base.lock);
-        bp_device_remove(&device->base, &queue->object);
-        bp_retire_sweep(&device->base);
-        pthread_mutex_unlock(&device->base.lock);
-        bp_cuda_queue_free(&queue->object);
-    }
-    bp_device_leave(&device->base);
-    return queue ? BP_OK : BP_INVALID_ARGUMENT;
-}
-
 const bp_queue bp_cuda_queue_table = {
     .head = {1, sizeof(bp_queue)},
     .create = create,
     .submit = submit,
-    .flush = flush,
-    .destroy = destroy,
+    /* What can run is in its stream already. */
+    .flush = bp_queue_flush,
+    .destroy = bp_queue_destroy,
 };

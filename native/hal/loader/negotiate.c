@@ -20,7 +20,8 @@ typedef struct completed {
     bp_module module;
     bp_capture capture;
     bp_ops ops;
-    int has_ops;
+    bp_tensor_maps tensor_maps;
+    int has_ops, has_tensor_maps;
 } completed;
 
 int32_t bp_hal_absent(const char *function) {
@@ -67,12 +68,16 @@ static int32_t check_tables(const bp_api *api) {
 
 /* Completes a whole, checked answer. */
 static int32_t complete(const bp_api *own, uint32_t major, uint32_t minor, const bp_api **out) {
-    static const bp_text OPS = {"bp.ops.1", 8};
+    static const bp_text OPS = {"bp.ops.1", 8}, TENSOR_MAPS = {"bp.tensor_map.1", 15};
     completed *whole = calloc(1, sizeof(*whole));
     if (!whole)
         return bp_fail(BP_OUT_OF_MEMORY, "no memory for a backend's tables");
     const bp_ops *ops = own->ext ? own->ext(&OPS) : NULL;
+    const bp_tensor_maps *maps = own->ext ? own->ext(&TENSOR_MAPS) : NULL;
     int32_t status = check_table(ops, sizeof(bp_ops), offsetof(bp_ops, reserved), "table ops");
+    if (status == BP_OK)
+        status = check_table(maps, sizeof(bp_tensor_maps), offsetof(bp_tensor_maps, reserved),
+                             "table tensor_maps");
     if (status) {
         free(whole);
         return status;
@@ -92,6 +97,8 @@ static int32_t complete(const bp_api *own, uint32_t major, uint32_t minor, const
     bp_hal_fill_capture(&whole->capture, own->capture);
     bp_hal_fill_ops(&whole->ops, ops);
     whole->has_ops = ops != NULL;
+    bp_hal_fill_tensor_maps(&whole->tensor_maps, maps);
+    whole->has_tensor_maps = maps != NULL;
     whole->api.core = &whole->core;
     whole->api.mem = &whole->mem;
     whole->api.queue = &whole->queue;
@@ -131,5 +138,18 @@ int32_t bp_hal_ops(const bp_api *api, const bp_ops **out) {
     *out = &whole->ops;
     if (!whole->has_ops)
         return bp_fail(BP_UNSUPPORTED, "this backend has no table bp.ops.1");
+    return BP_OK;
+}
+
+int32_t bp_hal_tensor_maps(const bp_api *api, const bp_tensor_maps **out) {
+    if (!out)
+        return bp_fail(BP_INVALID_ARGUMENT, "bp_hal_tensor_maps got no place for its result");
+    *out = NULL;
+    if (!api)
+        return bp_fail(BP_INVALID_ARGUMENT, "bp_hal_tensor_maps got a null backend");
+    const completed *whole = (const completed *)(const void *)api;
+    *out = &whole->tensor_maps;
+    if (!whole->has_tensor_maps)
+        return bp_fail(BP_UNSUPPORTED, "this backend has no table bp.tensor_map.1");
     return BP_OK;
 }

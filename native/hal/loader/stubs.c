@@ -384,3 +384,22 @@ void bp_hal_fill_ops(bp_ops *out, const bp_ops *given) {
     if (!out->release)
         out->release = absent_ops_release;
 }
+
+static int32_t absent_tensor_maps_encode(uint64_t device, const bp_tensor_map_info *info, void *map) {
+    (void)device;
+    (void)info;
+    (void)map;
+    return bp_hal_absent("tensor_maps.encode");
+}
+
+void bp_hal_fill_tensor_maps(bp_tensor_maps *out, const bp_tensor_maps *given) {
+    memset(out, 0, sizeof(*out));
+    if (given) {
+        uint32_t size = given->head.struct_size;
+        memcpy(out, given, size < sizeof(*out) ? size : sizeof(*out));
+    }
+    out->head.struct_version = 1;
+    out->head.struct_size = sizeof(*out);
+    if (!out->encode)
+        out->encode = absent_tensor_maps_encode;
+}

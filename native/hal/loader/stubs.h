@@ -16,5 +16,6 @@ void bp_hal_fill_timeline(bp_timeline *out, const bp_timeline *given);
 void bp_hal_fill_module(bp_module *out, const bp_module *given);
 void bp_hal_fill_capture(bp_capture *out, const bp_capture *given);
 void bp_hal_fill_ops(bp_ops *out, const bp_ops *given);
+void bp_hal_fill_tensor_maps(bp_tensor_maps *out, const bp_tensor_maps *given);
 
 #endif

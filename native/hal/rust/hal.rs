@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::mem::size_of;
 
 pub const BP_ABI_MAJOR: u32 = 0;
-pub const BP_ABI_MINOR: u32 = 2;
+pub const BP_ABI_MINOR: u32 = 3;
 
 // What every function returns: 0, or one of these. The text is in core.last_error of the same thread.
 /// done
@@ -175,6 +175,24 @@ pub const BP_OP_DETERMINISTIC: u32 = 1;
 /// running it neither allocates nor reads host memory
 pub const BP_OP_CAPTURABLE: u32 = 2;
 
+// What memory must be able to do beside holding bytes.
+/// mem.export_memory takes it; BP_UNSUPPORTED without BP_CAP_EXPORT_MEMORY
+pub const BP_MEMORY_EXPORTABLE: u32 = 1;
+
+// How memory crosses.
+/// value is a file descriptor of this process
+pub const BP_EXTERNAL_FILE_DESCRIPTOR: u32 = 1;
+
+// How a tile's rows lie in shared memory: pieces of 16 bytes change places within this many bytes.
+/// row after row
+pub const BP_TENSOR_MAP_SWIZZLE_NONE: u32 = 0;
+/// within 32 bytes
+pub const BP_TENSOR_MAP_SWIZZLE_32: u32 = 1;
+/// within 64 bytes
+pub const BP_TENSOR_MAP_SWIZZLE_64: u32 = 2;
+/// within 128 bytes
+pub const BP_TENSOR_MAP_SWIZZLE_128: u32 = 3;
+
 // Levels of bp_host.log.
 /// something failed
 pub const BP_LOG_ERROR: u32 = 1;
@@ -206,6 +224,10 @@ pub const BP_MAX_OP_TENSORS: u32 = 16;
 pub const BP_FAULT_TEXT_BYTES: u32 = 192;
 /// most packed parameter bytes of one launch
 pub const BP_MAX_LAUNCH_PARAMETER_BYTES: u32 = 4096;
+/// size of a tensor map
+pub const BP_TENSOR_MAP_BYTES: u32 = 128;
+/// most dimensions of a tensor map
+pub const BP_MAX_TENSOR_MAP_RANK: u32 = 5;
 
 /// First field of every struct that may grow. The callee reads the smaller of both sizes, takes the rest as zero, writes at most the caller's size.
 #[repr(C)]
@@ -456,14 +478,17 @@ pub struct BpMemoryInfo {
     /// host pointer under BP_CAP_HOST_VISIBLE, else null
     pub host: *mut c_void,
     pub reserved: [u64; 4],
+    /// BP_MEMORY_*; since 0.3
+    pub flags: u32,
+    pub pad: u32,
 }
 
-/// Memory that crosses to another owner.
+/// Memory that crosses to another owner: another open, device or process. The descriptor that export gives is the caller's to close; import looks at it during the call only. The bytes live until the last owner releases them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BpExternal {
     pub head: BpHead,
-    /// 1: file descriptor
+    /// BP_EXTERNAL_*
     pub kind: u32,
     pub pad: u32,
     /// the descriptor
@@ -654,6 +679,23 @@ pub struct BpOpPlan {
     pub reserved: [u64; 4],
 }
 
+/// What a tensor map is made for: tiles of a tensor that a kernel's bulk copies take. All arrays follow the tensor's dimensions, outermost first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpTensorMapInfo {
+    pub head: BpHead,
+    /// with its range; rank 1 to BP_MAX_TENSOR_MAP_RANK, dense in its last dimension
+    pub tensor: *const BpTensor,
+    /// elements of a tile in each dimension, 1 to 256
+    pub tile: *const u32,
+    /// elements from one to the next that is taken, 1 to 8; null is 1 everywhere
+    pub step: *const u32,
+    /// BP_TENSOR_MAP_SWIZZLE_*
+    pub swizzle: u32,
+    pub pad: u32,
+    pub reserved: [u64; 4],
+}
+
 /// Devices and errors.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -690,7 +732,9 @@ pub struct BpMem {
     pub unmap: Option<unsafe extern "C" fn(u64, u64, u64) -> i32>,
     /// a handle over the caller's memory, which must outlive it and the batches submitted with it
     pub pin: Option<unsafe extern "C" fn(u64, *mut c_void, u64, *mut u64) -> i32>,
+    /// memory made with BP_MEMORY_EXPORTABLE
     pub export_memory: Option<unsafe extern "C" fn(u64, u64, *mut BpExternal) -> i32>,
+    /// the same bytes as a memory of this device, whichever device they lie on; BP_UNSUPPORTED when it cannot reach them
     pub import_memory: Option<unsafe extern "C" fn(u64, *const BpExternal, *mut u64) -> i32>,
     pub reserved: [u64; 4],
 }
@@ -943,6 +987,16 @@ pub struct BpOps {
     pub reserved: [u64; 4],
 }
 
+/// Descriptors for bulk copies of tiles. A map is plain bytes that hold an address: it works while the memory lives, as the first argument of a kernel (BP_ARGUMENT_BYTES) or copied into device memory at a multiple of 64.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpTensorMaps {
+    pub head: BpHead,
+    /// writes BP_TENSOR_MAP_BYTES at map, which is aligned to 64
+    pub encode: Option<unsafe extern "C" fn(u64, *const BpTensorMapInfo, *mut c_void) -> i32>,
+    pub reserved: [u64; 4],
+}
+
 const _: () = assert!(size_of::<BpHead>() == 8);
 const _: () = assert!(size_of::<BpText>() == 16);
 const _: () = assert!(size_of::<BpFence>() == 16);
@@ -959,7 +1013,7 @@ const _: () = assert!(size_of::<BpNativeLaunch>() == 136);
 const _: () = assert!(size_of::<BpNativeKernel>() == 24);
 const _: () = assert!(size_of::<BpNativeModule>() == 72);
 const _: () = assert!(size_of::<BpProvider>() == 96);
-const _: () = assert!(size_of::<BpMemoryInfo>() == 72);
+const _: () = assert!(size_of::<BpMemoryInfo>() == 80);
 const _: () = assert!(size_of::<BpExternal>() == 64);
 const _: () = assert!(size_of::<BpQueueInfo>() == 48);
 const _: () = assert!(size_of::<BpModuleInfo>() == 72);
@@ -972,6 +1026,7 @@ const _: () = assert!(size_of::<BpTimestampCommand>() == 72);
 const _: () = assert!(size_of::<BpBatch>() == 88);
 const _: () = assert!(size_of::<BpTensor>() == 88);
 const _: () = assert!(size_of::<BpOpPlan>() == 80);
+const _: () = assert!(size_of::<BpTensorMapInfo>() == 72);
 const _: () = assert!(size_of::<BpCore>() == 88);
 const _: () = assert!(size_of::<BpMem>() == 112);
 const _: () = assert!(size_of::<BpQueue>() == 72);
@@ -995,3 +1050,4 @@ const _: () = assert!(size_of::<BpReduceAttributes>() == 40);
 const _: () = assert!(size_of::<BpConvertAttributes>() == 40);
 const _: () = assert!(size_of::<BpLoadOptions>() == 80);
 const _: () = assert!(size_of::<BpOps>() == 56);
+const _: () = assert!(size_of::<BpTensorMaps>() == 48);

@@ -6,9 +6,9 @@ Generated from native/hal/spec.toml by python -m bedplate.hal.spec; do not edit.
 # fmt: off
 # ruff: noqa: E501  generated: one declaration a line
 
-ABI_VERSION = "0.2"
+ABI_VERSION = "0.3"
 ABI_MAJOR = 0
-ABI_MINOR = 2
+ABI_MINOR = 3
 
 BP_OK = 0
 BP_INVALID_ARGUMENT = -1
@@ -185,6 +185,27 @@ OP_PLAN_FLAG_NAMES: dict[int, str] = {
     2: "BP_OP_CAPTURABLE",
 }
 
+BP_MEMORY_EXPORTABLE = 1
+MEMORY_FLAG_NAMES: dict[int, str] = {
+    1: "BP_MEMORY_EXPORTABLE",
+}
+
+BP_EXTERNAL_FILE_DESCRIPTOR = 1
+EXTERNAL_KIND_NAMES: dict[int, str] = {
+    1: "BP_EXTERNAL_FILE_DESCRIPTOR",
+}
+
+BP_TENSOR_MAP_SWIZZLE_NONE = 0
+BP_TENSOR_MAP_SWIZZLE_32 = 1
+BP_TENSOR_MAP_SWIZZLE_64 = 2
+BP_TENSOR_MAP_SWIZZLE_128 = 3
+TENSOR_MAP_SWIZZLE_NAMES: dict[int, str] = {
+    0: "BP_TENSOR_MAP_SWIZZLE_NONE",
+    1: "BP_TENSOR_MAP_SWIZZLE_32",
+    2: "BP_TENSOR_MAP_SWIZZLE_64",
+    3: "BP_TENSOR_MAP_SWIZZLE_128",
+}
+
 BP_LOG_ERROR = 1
 BP_LOG_WARNING = 2
 BP_LOG_INFO = 3
@@ -214,11 +235,15 @@ BP_MAX_RANK = 8
 BP_MAX_OP_TENSORS = 16
 BP_FAULT_TEXT_BYTES = 192
 BP_MAX_LAUNCH_PARAMETER_BYTES = 4096
+BP_TENSOR_MAP_BYTES = 128
+BP_MAX_TENSOR_MAP_RANK = 5
 LIMIT_NAMES: dict[int, str] = {
     8: "BP_MAX_RANK",
     16: "BP_MAX_OP_TENSORS",
     192: "BP_FAULT_TEXT_BYTES",
     4096: "BP_MAX_LAUNCH_PARAMETER_BYTES",
+    128: "BP_TENSOR_MAP_BYTES",
+    5: "BP_MAX_TENSOR_MAP_RANK",
 }
 
 OP_ATTRIBUTES: dict[str, str] = {
@@ -270,7 +295,7 @@ LAYOUT: dict[str, tuple[int, dict[str, int]]] = {
     "bp_native_kernel": (24, {"name": 0, "entry": 16}),
     "bp_native_module": (72, {"head": 0, "isa": 8, "kernel_count": 24, "pad": 28, "kernels": 32, "reserved": 40}),
     "bp_provider": (96, {"head": 0, "user": 8, "enumerate": 16, "properties": 24, "capabilities": 32, "load": 40, "unload": 48, "last_error": 56, "reserved": 64}),
-    "bp_memory_info": (72, {"head": 0, "bytes": 8, "alignment": 16, "address": 24, "host": 32, "reserved": 40}),
+    "bp_memory_info": (80, {"head": 0, "bytes": 8, "alignment": 16, "address": 24, "host": 32, "reserved": 40, "flags": 72, "pad": 76}),
     "bp_external": (64, {"head": 0, "kind": 8, "pad": 12, "value": 16, "bytes": 24, "reserved": 32}),
     "bp_queue_info": (48, {"head": 0, "priority": 8, "flags": 12, "reserved": 16}),
     "bp_module_info": (72, {"head": 0, "isa": 8, "kernels": 24, "kernel_count": 32, "pad": 36, "reserved": 40}),
@@ -283,6 +308,7 @@ LAYOUT: dict[str, tuple[int, dict[str, int]]] = {
     "bp_batch": (88, {"head": 0, "tag": 8, "wait": 16, "signal": 24, "commands": 32, "wait_count": 40, "signal_count": 44, "command_count": 48, "flags": 52, "reserved": 56}),
     "bp_tensor": (88, {"head": 0, "range": 8, "dtype": 32, "rank": 36, "shape": 40, "stride": 48, "reserved": 56}),
     "bp_op_plan": (80, {"head": 0, "plan": 8, "workspace_bytes": 16, "flags": 24, "pad": 28, "library": 32, "reserved": 48}),
+    "bp_tensor_map_info": (72, {"head": 0, "tensor": 8, "tile": 16, "step": 24, "swizzle": 32, "pad": 36, "reserved": 40}),
     "bp_core": (88, {"head": 0, "enumerate": 8, "open": 16, "close": 24, "properties": 32, "capabilities": 40, "last_error": 48, "reserved": 56}),
     "bp_mem": (112, {"head": 0, "create": 8, "release": 16, "describe": 24, "reserve": 32, "map": 40, "unmap": 48, "pin": 56, "export_memory": 64, "import_memory": 72, "reserved": 80}),
     "bp_queue": (72, {"head": 0, "create": 8, "submit": 16, "flush": 24, "destroy": 32, "reserved": 40}),
@@ -306,6 +332,7 @@ LAYOUT: dict[str, tuple[int, dict[str, int]]] = {
     "bp_convert_attributes": (40, {"head": 0, "reserved": 8}),
     "bp_load_options": (80, {"head": 0, "path": 8, "host": 24, "major": 32, "minor": 36, "reserved": 40, "descriptor": 72, "pad": 76}),
     "bp_ops": (56, {"head": 0, "plan": 8, "release": 16, "reserved": 24}),
+    "bp_tensor_maps": (48, {"head": 0, "encode": 8, "reserved": 16}),
 }
 
 CDEF = """
@@ -326,7 +353,7 @@ typedef int32_t (*bp_native_entry)(const bp_native_launch *launch, uint64_t firs
 typedef struct bp_native_kernel { bp_text name; bp_native_entry entry; } bp_native_kernel;
 typedef struct bp_native_module { bp_head head; bp_text isa; uint32_t kernel_count; uint32_t pad; const bp_native_kernel *kernels; uint64_t reserved[4]; } bp_native_module;
 typedef struct bp_provider { bp_head head; void *user; int32_t (*enumerate)(void *user, uint32_t *count); int32_t (*properties)(void *user, uint32_t index, bp_device_properties *out); int32_t (*capabilities)(void *user, uint32_t index, bp_capability *out, uint32_t capacity, uint32_t *count); int32_t (*load)(void *user, uint32_t index, const bp_module_source *source, const bp_native_module **module, uint64_t *token); int32_t (*unload)(void *user, uint64_t token); int32_t (*last_error)(void *user, char *buffer, uint64_t capacity, uint64_t *length); uint64_t reserved[4]; } bp_provider;
-typedef struct bp_memory_info { bp_head head; uint64_t bytes; uint64_t alignment; uint64_t address; void *host; uint64_t reserved[4]; } bp_memory_info;
+typedef struct bp_memory_info { bp_head head; uint64_t bytes; uint64_t alignment; uint64_t address; void *host; uint64_t reserved[4]; uint32_t flags; uint32_t pad; } bp_memory_info;
 typedef struct bp_external { bp_head head; uint32_t kind; uint32_t pad; uint64_t value; uint64_t bytes; uint64_t reserved[4]; } bp_external;
 typedef struct bp_queue_info { bp_head head; int32_t priority; uint32_t flags; uint64_t reserved[4]; } bp_queue_info;
 typedef struct bp_module_info { bp_head head; bp_text isa; const bp_text *kernels; uint32_t kernel_count; uint32_t pad; uint64_t reserved[4]; } bp_module_info;
@@ -339,6 +366,7 @@ typedef struct bp_timestamp_command { bp_head head; uint32_t kind; uint32_t flag
 typedef struct bp_batch { bp_head head; uint64_t tag; const bp_fence *wait; const bp_fence *signal; const bp_command *const*commands; uint32_t wait_count; uint32_t signal_count; uint32_t command_count; uint32_t flags; uint64_t reserved[4]; } bp_batch;
 typedef struct bp_tensor { bp_head head; bp_range range; uint32_t dtype; uint32_t rank; const int64_t *shape; const int64_t *stride; uint64_t reserved[4]; } bp_tensor;
 typedef struct bp_op_plan { bp_head head; uint64_t plan; uint64_t workspace_bytes; uint32_t flags; uint32_t pad; bp_text library; uint64_t reserved[4]; } bp_op_plan;
+typedef struct bp_tensor_map_info { bp_head head; const bp_tensor *tensor; const uint32_t *tile; const uint32_t *step; uint32_t swizzle; uint32_t pad; uint64_t reserved[4]; } bp_tensor_map_info;
 typedef struct bp_core { bp_head head; int32_t (*enumerate)(uint32_t *count); int32_t (*open)(uint32_t index, uint64_t *device); int32_t (*close)(uint64_t device); int32_t (*properties)(uint32_t index, bp_device_properties *out); int32_t (*capabilities)(uint32_t index, bp_capability *out, uint32_t capacity, uint32_t *count); int32_t (*last_error)(char *buffer, uint64_t capacity, uint64_t *length); uint64_t reserved[4]; } bp_core;
 typedef struct bp_mem { bp_head head; int32_t (*create)(uint64_t device, const bp_memory_info *wanted, uint64_t *memory); int32_t (*release)(uint64_t device, uint64_t memory); int32_t (*describe)(uint64_t device, uint64_t memory, bp_memory_info *out); int32_t (*reserve)(uint64_t device, uint64_t bytes, uint64_t alignment, uint64_t *address); int32_t (*map)(uint64_t device, uint64_t address, const bp_range *range); int32_t (*unmap)(uint64_t device, uint64_t address, uint64_t bytes); int32_t (*pin)(uint64_t device, void *host, uint64_t bytes, uint64_t *memory); int32_t (*export_memory)(uint64_t device, uint64_t memory, bp_external *out); int32_t (*import_memory)(uint64_t device, const bp_external *external, uint64_t *memory); uint64_t reserved[4]; } bp_mem;
 typedef struct bp_queue { bp_head head; int32_t (*create)(uint64_t device, const bp_queue_info *info, uint64_t *queue); int32_t (*submit)(uint64_t device, uint64_t queue, const bp_batch *batch); int32_t (*flush)(uint64_t device, uint64_t queue); int32_t (*destroy)(uint64_t device, uint64_t queue); uint64_t reserved[4]; } bp_queue;
@@ -362,9 +390,11 @@ typedef struct bp_reduce_attributes { bp_head head; uint64_t reserved[4]; } bp_r
 typedef struct bp_convert_attributes { bp_head head; uint64_t reserved[4]; } bp_convert_attributes;
 typedef struct bp_load_options { bp_head head; bp_text path; const bp_host *host; uint32_t major; uint32_t minor; uint64_t reserved[4]; int32_t descriptor; uint32_t pad; } bp_load_options;
 typedef struct bp_ops { bp_head head; int32_t (*plan)(uint64_t device, uint32_t op, const bp_tensor *const*tensors, uint32_t count, const void *attributes, uint64_t attribute_bytes, bp_op_plan *out); int32_t (*release)(uint64_t device, uint64_t plan); uint64_t reserved[4]; } bp_ops;
+typedef struct bp_tensor_maps { bp_head head; int32_t (*encode)(uint64_t device, const bp_tensor_map_info *info, void *map); uint64_t reserved[4]; } bp_tensor_maps;
 int32_t bp_hal_load(const bp_load_options *options, const bp_api **out);
 int32_t bp_hal_adopt(const bp_api *answer, uint32_t major, uint32_t minor, const bp_api **out);
 int32_t bp_hal_ops(const bp_api *api, const bp_ops **out);
+int32_t bp_hal_tensor_maps(const bp_api *api, const bp_tensor_maps **out);
 int32_t bp_hal_last_error(char *buffer, uint64_t capacity, uint64_t *length);
 int32_t bp_hal_version(uint32_t *major, uint32_t *minor);
 """

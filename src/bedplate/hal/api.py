@@ -35,6 +35,7 @@ from bedplate.hal.errors import (
     VersionConflict,
     WorkCancelled,
 )
+from bedplate.hal.external import export_memory, import_memory
 from bedplate.hal.icd import Registration
 from bedplate.hal.icd import registrations as opencl_registrations
 from bedplate.hal.inprocess import (
@@ -111,6 +112,8 @@ __all__ = [
     "conform_junit",
     "examine",
     "explain_cases",
+    "export_memory",
+    "import_memory",
     "liar_index",
     "listing",
     "new_backend",

@@ -139,11 +139,17 @@ class Device:
         self.check(getattr(self.api, table).create(self.handle, argument, out))
         return int(out[0])
 
-    def allocate(self, bytes: int, *, alignment: int = 64) -> Buffer:
-        """Memory with undefined content. Raises InvalidArgument, OutOfDeviceMemory."""
+    def allocate(self, bytes: int, *, alignment: int = 64, exportable: bool = False) -> Buffer:
+        """Memory with undefined content.
+
+        Raises InvalidArgument, OutOfDeviceMemory, and Unsupported when it must
+        be `exportable` (`hal.external`) on a device that exports none.
+        """
         if not 0 < bytes < 1 << 63:
             raise InvalidArgument(f"a buffer of {bytes} bytes", remedy="ask for at least 1")
-        handle = self.create("mem", new("bp_memory_info", bytes=bytes, alignment=alignment))
+        wanted = new("bp_memory_info", bytes=bytes, alignment=alignment)
+        wanted.flags = abi.BP_MEMORY_EXPORTABLE if exportable else 0
+        handle = self.create("mem", wanted)
         host = 0
         if "host_visible" in self.info.capabilities:
             info = new("bp_memory_info")

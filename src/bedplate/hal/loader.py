@@ -34,6 +34,13 @@ class Backend:
         self.check(library().bp_hal_ops(self.api, out))
         return out[0]
 
+    @functools.cached_property
+    def tensor_maps(self) -> Any:
+        """The complete table `bp.tensor_map.1`; Unsupported without one."""
+        out = ffi.new("const bp_tensor_maps **")
+        self.check(library().bp_hal_tensor_maps(self.api, out))
+        return out[0]
+
     def check(self, status: int) -> None:
         """Raise the typed error of a negative status of this thread's last call."""
         if status != abi.BP_OK:

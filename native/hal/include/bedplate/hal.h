@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 #define BP_ABI_MAJOR 0u
-#define BP_ABI_MINOR 2u
+#define BP_ABI_MINOR 3u
 
 /* What every function returns: 0, or one of these. The text is in core.last_error of the same
  * thread. */
@@ -112,6 +112,19 @@ extern "C" {
 #define BP_OP_DETERMINISTIC 1u /* the same inputs give the same bits, whatever the thread count */
 #define BP_OP_CAPTURABLE 2u /* running it neither allocates nor reads host memory */
 
+/* What memory must be able to do beside holding bytes. */
+#define BP_MEMORY_EXPORTABLE 1u /* mem.export_memory takes it; BP_UNSUPPORTED without BP_CAP_EXPORT_MEMORY */
+
+/* How memory crosses. */
+#define BP_EXTERNAL_FILE_DESCRIPTOR 1u /* value is a file descriptor of this process */
+
+/* How a tile's rows lie in shared memory: pieces of 16 bytes change places within this many
+ * bytes. */
+#define BP_TENSOR_MAP_SWIZZLE_NONE 0u /* row after row */
+#define BP_TENSOR_MAP_SWIZZLE_32 1u /* within 32 bytes */
+#define BP_TENSOR_MAP_SWIZZLE_64 2u /* within 64 bytes */
+#define BP_TENSOR_MAP_SWIZZLE_128 3u /* within 128 bytes */
+
 /* Levels of bp_host.log. */
 #define BP_LOG_ERROR 1u /* something failed */
 #define BP_LOG_WARNING 2u /* something is odd */
@@ -131,6 +144,8 @@ extern "C" {
 #define BP_MAX_OP_TENSORS 16u /* most tensors of an op */
 #define BP_FAULT_TEXT_BYTES 192u /* room for a kernel's own sentence in bp_native_fault */
 #define BP_MAX_LAUNCH_PARAMETER_BYTES 4096u /* most packed parameter bytes of one launch */
+#define BP_TENSOR_MAP_BYTES 128u /* size of a tensor map */
+#define BP_MAX_TENSOR_MAP_RANK 5u /* most dimensions of a tensor map */
 
 /* First field of every struct that may grow. The callee reads the smaller of both sizes, takes
  * the rest as zero, writes at most the caller's size. */
@@ -352,12 +367,17 @@ typedef struct bp_memory_info {
     /* host pointer under BP_CAP_HOST_VISIBLE, else null */
     void *host;
     uint64_t reserved[4];
+    /* BP_MEMORY_*; since 0.3 */
+    uint32_t flags;
+    uint32_t pad;
 } bp_memory_info;
 
-/* Memory that crosses to another owner. */
+/* Memory that crosses to another owner: another open, device or process. The descriptor that
+ * export gives is the caller's to close; import looks at it during the call only. The bytes live
+ * until the last owner releases them. */
 typedef struct bp_external {
     bp_head head;
-    /* 1: file descriptor */
+    /* BP_EXTERNAL_* */
     uint32_t kind;
     uint32_t pad;
     /* the descriptor */
@@ -529,6 +549,22 @@ typedef struct bp_op_plan {
     uint64_t reserved[4];
 } bp_op_plan;
 
+/* What a tensor map is made for: tiles of a tensor that a kernel's bulk copies take. All arrays
+ * follow the tensor's dimensions, outermost first. */
+typedef struct bp_tensor_map_info {
+    bp_head head;
+    /* with its range; rank 1 to BP_MAX_TENSOR_MAP_RANK, dense in its last dimension */
+    const bp_tensor *tensor;
+    /* elements of a tile in each dimension, 1 to 256 */
+    const uint32_t *tile;
+    /* elements from one to the next that is taken, 1 to 8; null is 1 everywhere */
+    const uint32_t *step;
+    /* BP_TENSOR_MAP_SWIZZLE_* */
+    uint32_t swizzle;
+    uint32_t pad;
+    uint64_t reserved[4];
+} bp_tensor_map_info;
+
 /* Devices and errors. */
 typedef struct bp_core {
     bp_head head;
@@ -563,7 +599,10 @@ typedef struct bp_mem {
     int32_t (*unmap)(uint64_t device, uint64_t address, uint64_t bytes);
     /* a handle over the caller's memory, which must outlive it and the batches submitted with it */
     int32_t (*pin)(uint64_t device, void *host, uint64_t bytes, uint64_t *memory);
+    /* memory made with BP_MEMORY_EXPORTABLE */
     int32_t (*export_memory)(uint64_t device, uint64_t memory, bp_external *out);
+    /* the same bytes as a memory of this device, whichever device they lie on; BP_UNSUPPORTED
+     * when it cannot reach them */
     int32_t (*import_memory)(uint64_t device, const bp_external *external, uint64_t *memory);
     uint64_t reserved[4];
 } bp_mem;
@@ -759,6 +798,16 @@ typedef struct bp_ops {
     int32_t (*release)(uint64_t device, uint64_t plan);
     uint64_t reserved[4];
 } bp_ops;
+
+/* Descriptors for bulk copies of tiles. A map is plain bytes that hold an address: it works
+ * while the memory lives, as the first argument of a kernel (BP_ARGUMENT_BYTES) or copied into
+ * device memory at a multiple of 64. */
+typedef struct bp_tensor_maps {
+    bp_head head;
+    /* writes BP_TENSOR_MAP_BYTES at map, which is aligned to 64 */
+    int32_t (*encode)(uint64_t device, const bp_tensor_map_info *info, void *map);
+    uint64_t reserved[4];
+} bp_tensor_maps;
 
 #if defined(__GNUC__)
 #define BP_EXPORT __attribute__((visibility("default")))

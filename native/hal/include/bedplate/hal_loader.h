@@ -39,6 +39,9 @@ BP_EXPORT int32_t bp_hal_adopt(const bp_api *answer, uint32_t major, uint32_t mi
 /* The complete bp.ops.1 table of a loaded backend; BP_UNSUPPORTED without one. */
 BP_EXPORT int32_t bp_hal_ops(const bp_api *api, const bp_ops **out);
 
+/* The complete bp.tensor_map.1 table of a loaded backend; BP_UNSUPPORTED without one. Since 0.3. */
+BP_EXPORT int32_t bp_hal_tensor_maps(const bp_api *api, const bp_tensor_maps **out);
+
 /* Text of the calling thread's last failure inside the loader or a stub; empty after it was
  * read. */
 BP_EXPORT int32_t bp_hal_last_error(char *buffer, uint64_t capacity, uint64_t *length);

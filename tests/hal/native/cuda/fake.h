@@ -14,7 +14,8 @@
  *
  * BEDPLATE_FAKE_CUDA, a list of `key=value` separated by commas: `devices=N` (1), `memory_mb=N`
  * (1024), `attribute.N=V` (overrides one), `fault_after=N` (the Nth launch of the process ends in
- * error 719), `delay_us=N` (20; before an idle stream begins).
+ * error 719), `peers=0` (no device reaches the memory of another), `delay_us=N` (20; before an idle
+ * stream begins).
  */
 #ifndef BEDPLATE_TESTS_FAKE_CUDA_H
 #define BEDPLATE_TESTS_FAKE_CUDA_H

@@ -104,6 +104,11 @@ FAKE_API cuDeviceGetAttribute(int *value, int attribute, bp_cu_device device) {
     return known(device);
 }
 
+FAKE_API cuDeviceCanAccessPeer(int *can, bp_cu_device device, bp_cu_device peer) {
+    *can = device != peer && fake_setting("peers", 1);
+    return known(device) ? known(device) : known(peer);
+}
+
 static struct bp_cu_context_s primary[8];
 static int references[8];
 static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -166,6 +166,22 @@ static bp_cu_result convert(const fake_block *block, unsigned x_bytes, unsigned 
     return BP_CU_SUCCESS;
 }
 
+/* tensor_map.ptx: a tile of two dimensions of f32, zeros past the end. */
+static bp_cu_result tensor_tile(const fake_block *block) {
+    const uint64_t *map = (const uint64_t *)(const void *)block->op->parameters;
+    uint32_t x = half(block, 136), y = half(block, 140), count = half(block, 144);
+    uint32_t width = (uint32_t)map[11], step = (uint32_t)map[13];
+    float *out = fake_host(block->context, word(block, 128), 4ull * count);
+    if (!out || (uint32_t)map[1] != 2)
+        return BP_CU_ILLEGAL_ADDRESS;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t column = x + (uint64_t)(i % width) * step, row = y + i / width;
+        const float *at = fake_host(block->context, map[0] + row * map[7] + 4 * column, 4);
+        out[i] = column < map[2] && row < map[3] && at ? *at : 0;
+    }
+    return BP_CU_SUCCESS;
+}
+
 static bp_cu_result narrow(const fake_block *block) {
     return convert(block, 4, 2);
 }
@@ -192,6 +208,7 @@ static const struct {
     {"bedplate_timestamp", stamp, {8}},
     {"bedplate_narrow", narrow, {8, 8, 8, 8, 8, 8, 8}},
     {"bedplate_widen", widen, {8, 8, 8, 8, 8, 8, 8}},
+    {"tensor_tile", tensor_tile, {128, 8, 4, 4, 4}},
 };
 
 static int number_of(const char *name) {
@@ -415,17 +432,23 @@ FAKE_API cuTensorMapEncodeTiled(bp_cu_tensor_map *map, uint32_t type, uint32_t r
                                 const uint64_t *size, const uint64_t *stride, const uint32_t *box,
                                 const uint32_t *step, uint32_t interleave, uint32_t swizzle,
                                 uint32_t promotion, uint32_t out_of_bounds) {
-    (void)stride;
-    (void)step;
     (void)promotion;
     (void)out_of_bounds;
     if (rank < 1 || rank > 5 || type > 12 || interleave > 2 || swizzle > 6 ||
-        (uint64_t)(uintptr_t)address % 16)
+        (uint64_t)(uintptr_t)address % 16 || (uint64_t)(uintptr_t)map % 64)
         return BP_CU_INVALID_VALUE;
     for (uint32_t i = 0; i < rank; i++)
-        if (!size[i] || !box[i] || box[i] > 256)
+        if (!size[i] || !box[i] || box[i] > 256 || !step[i] || step[i] > 8 ||
+            (i + 1 < rank && stride[i] % 16))
             return BP_CU_INVALID_VALUE;
     memset(map, 0, sizeof(*map));
+    /* Address; rank; five sizes; four strides; five boxes and swizzle in halves; first step. */
     map->opaque[0] = (uint64_t)(uintptr_t)address;
+    map->opaque[1] = rank;
+    memcpy(map->opaque + 2, size, rank * sizeof(*size));
+    memcpy(map->opaque + 7, stride, (rank - 1) * sizeof(*stride));
+    memcpy(map->opaque + 11, box, (rank < 4 ? rank : 4) * sizeof(*box));
+    map->opaque[13] = step[0];
+    map->opaque[14] = swizzle;
     return BP_CU_SUCCESS;
 }

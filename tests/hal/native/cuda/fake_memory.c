@@ -24,7 +24,8 @@ typedef struct region {
 typedef struct allocation {
     int file;
     uint64_t bytes;
-    int references;
+    bp_cu_device device;
+    int exportable;
 } allocation;
 
 #define GRANULARITY (2ull << 20)
@@ -290,7 +291,10 @@ FAKE_API cuMemCreate(bp_cu_allocation *out, size_t bytes, const bp_cu_allocation
     allocation *made = malloc(sizeof(*made));
     if (!made)
         return BP_CU_OUT_OF_MEMORY;
-    *made = (allocation){memfd_create("fake-cuda", MFD_CLOEXEC), bytes, 1};
+    char name[32];
+    snprintf(name, sizeof(name), "fake-cuda-%d", wish->location.id);
+    *made = (allocation){memfd_create(name, MFD_CLOEXEC), bytes, wish->location.id,
+                         wish->handle_types == BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
     if (made->file < 0 || ftruncate(made->file, (off_t)bytes)) {
         free(made);
         return BP_CU_OUT_OF_MEMORY;
@@ -354,21 +358,34 @@ FAKE_API cuMemSetAccess(bp_cu_address address, size_t bytes, const bp_cu_access 
 FAKE_API cuMemExportToShareableHandle(void *out, bp_cu_allocation handle, uint32_t type,
                                       unsigned long long flags) {
     const allocation *made = (const allocation *)(uintptr_t)handle;
-    if (type != BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || flags)
+    if (type != BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || flags || !made->exportable)
         return BP_CU_INVALID_VALUE;
     *(int *)out = dup(made->file);
     return fake_ready();
 }
 
+/* The file's name says whose it is. */
 FAKE_API cuMemImportFromShareableHandle(bp_cu_allocation *out, void *handle, uint32_t type) {
-    int file = dup((int)(intptr_t)handle);
-    off_t bytes = file < 0 ? -1 : lseek(file, 0, SEEK_END);
-    if (type != BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || bytes <= 0)
+    char path[48], name[64] = "";
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", (int)(intptr_t)handle);
+    int device = 0, named = readlink(path, name, sizeof(name) - 1) > 0 &&
+                            sscanf(name, "/memfd:fake-cuda-%d", &device) == 1;
+    if (type != BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !named)
         return BP_CU_INVALID_VALUE;
+    int file = dup((int)(intptr_t)handle);
     allocation *made = malloc(sizeof(*made));
     if (!made)
         return BP_CU_OUT_OF_MEMORY;
-    *made = (allocation){file, (uint64_t)bytes, 1};
+    *made = (allocation){file, (uint64_t)lseek(file, 0, SEEK_END), device, 1};
     *out = (bp_cu_allocation)(uintptr_t)made;
+    return fake_ready();
+}
+
+FAKE_API cuMemGetAllocationPropertiesFromHandle(bp_cu_allocation_wish *wish,
+                                                bp_cu_allocation handle) {
+    const allocation *made = (const allocation *)(uintptr_t)handle;
+    memset(wish, 0, sizeof(*wish));
+    wish->type = BP_CU_MEM_ALLOCATION_TYPE_PINNED;
+    wish->location = (bp_cu_location){BP_CU_MEM_LOCATION_TYPE_DEVICE, made->device};
     return fake_ready();
 }
