@@ -10,6 +10,7 @@ from tests.hal import foreign
 
 from bedplate.core.paths import native_library_dir
 from bedplate.hal import probe, trust
+from bedplate.hal.abi import ABI_VERSION
 
 
 def ask(path: Path, deadline_s: float = probe.DEADLINE_S) -> str:
@@ -34,7 +35,7 @@ def probed(path: Path, sha256: str) -> probe.ProbeResult:
         ("QUERY { return -4; }", "refused the query for ABI major 0 with status -4"),
         ("QUERY { *out = 0; return 0; }", "null table"),
         ("QUERY { api.queue = 0; *out = &api; return 0; }", "no queue table"),
-        ("QUERY { api.major = 7; *out = &api; return 0; }", "speaks ABI 7.1, this host 0.2"),
+        ("QUERY { api.major = 7; *out = &api; return 0; }", f"this host {ABI_VERSION}"),
         ("QUERY { api.reserved[2] = 1; *out = &api; return 0; }", "reserved or unknown"),
         ("QUERY { mem.reserved[0] = 1; *out = &api; return 0; }", "table mem has a non-zero"),
         ("QUERY { api.head.struct_size = 4; *out = &api; return 0; }", "struct_size 4"),
