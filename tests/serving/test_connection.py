@@ -22,7 +22,7 @@ from bedplate.core import keys
 from bedplate.serving import connection
 from bedplate.serving.access import Access
 from bedplate.serving.http import read_body
-from bedplate.serving.process import Address, connections_that_fit
+from bedplate.serving.process import Address, connections_that_fit, raise_file_limit
 
 SLOW = b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: "
 KEY = keys.make()
@@ -239,7 +239,35 @@ def test_what_is_not_http_is_refused_in_the_form_of_other_errors() -> None:
         assert b'"code":"bad_request"' in answer
 
 
+def test_an_idle_connection_ends_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its answer nothing is owed: an error would be taken for that of the next request."""
+    monkeypatch.setattr(connection, "HEADER_S", 0.3)
+    with contextlib.ExitStack() as undo:
+        one = opened(undo, undo.enter_context(served(9)), request("/health"))
+        answer = everything(one)
+        assert answer.endswith(b"\r\n\r\nwell")
+        assert answer.count(b"HTTP/1.1") == 1
+
+
+def test_a_second_request_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a header after an answer: its own 408."""
+    monkeypatch.setattr(connection, "HEADER_S", 0.3)
+    with contextlib.ExitStack() as undo:
+        one = opened(undo, undo.enter_context(served(9)), request("/health") + SLOW)
+        first, _, second = everything(one).partition(b"well")
+        assert first.startswith(b"HTTP/1.1 200 ")
+        assert second.startswith(b"HTTP/1.1 408 ")
+
+
 @pytest.mark.parametrize(("files", "most"), [(16, 8), (512, 204), (1 << 20, 4096)])
 def test_the_bound_follows_the_files(files: int, most: int) -> None:
     """Room for two files a request and those of the process itself."""
     assert connections_that_fit(files) == most
+
+
+def test_without_a_limit_of_files_the_bound_is_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unlimited number is none to compute with."""
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda which: unlimited)
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: None)
+    assert connections_that_fit(raise_file_limit()) == 4096

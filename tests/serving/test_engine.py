@@ -282,6 +282,23 @@ def test_a_hanging_step_shows_as_stalled(tiny: Engine, monkeypatch: pytest.Monke
     assert done.get(timeout=10).finish_reason is FinishReason.LENGTH
 
 
+def test_a_step_is_given_up_after_four_stalls(
+    tiny: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisor acts on the first; without one the process must not wait for ever."""
+    kind, waited = type(tiny._runner._timeline), []
+    wait = kind.wait
+
+    def spy(self: object, value: int, timeout_ns: int) -> None:
+        waited.append(timeout_ns)
+        wait(self, value, timeout_ns)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kind, "wait", spy)
+    monkeypatch.setattr(tiny._pace, "allowed_ns", lambda rows: 5_000_000_000)
+    tiny.generate([PROMPT], Sampling(temperature=0, max_tokens=1))
+    assert waited == [20_000_000_000]
+
+
 def test_limits_that_cannot_hold_name_what_fits(tiny_path: object) -> None:
     """A pool below one longest request: the largest length that fits is in the remedy."""
     options = EngineOptions(kv_memory_bytes=20_000, max_model_tokens=256)

@@ -151,6 +151,16 @@ def test_a_unix_socket_goes_with_its_listener(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_unix_socket_without_a_name_in_a_folder_is_just_closed() -> None:
+    """Of an abstract name, or of none, nothing is left to remove."""
+    for name in ("\0bedplate-test", None):
+        listener = socket.socket(socket.AF_UNIX)
+        if name is not None:
+            listener.bind(name)
+        Address().close(listener)
+        assert listener.fileno() < 0
+
+
 STREAMING = """
 import asyncio, sys
 from pathlib import Path

@@ -57,3 +57,5 @@ def test_places_come_back() -> None:
     assert fill(share, "a") == count
     share.clear()
     assert fill(share, "b") == count
+    share.clear()
+    assert fill(share, None) == share.places

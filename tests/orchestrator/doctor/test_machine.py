@@ -95,8 +95,12 @@ def test_more_threads_than_cores_is_a_problem(monkeypatch: pytest.MonkeyPatch) -
     assert "at most 1" in found.remedy
 
 
-def test_memory_is_compared_with_the_need() -> None:
-    """Enough, too little, unknown."""
+def test_memory_is_compared_with_the_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough, just enough, too little, unknown."""
+    with monkeypatch.context() as patch:
+        patch.setattr(machine, "available_bytes", lambda: 1000)
+        assert one(machine.memory(1000, "m")).verdict is Verdict.OK
+        assert one(machine.memory(1001, "m")).verdict is Verdict.PROBLEM
     assert one(machine.memory(1, "m")).verdict is Verdict.OK
     little = one(machine.memory(1 << 60, "m"))
     assert (little.verdict, little.exit_code) == (Verdict.PROBLEM, 3)
