@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#define MOST_COMMANDS 300
+#define MOST_COMMANDS 1200
 
 static const bp_api *api;
 static uint64_t device, queue, timeline, now_value;
@@ -120,6 +120,7 @@ int main(int count, char **words) {
         measure(1, 1, NULL, "one_launch");
         measure(64, 1, "submit_64", "command_64");
         measure(300, 1, "submit_300", "command_300");
+        measure(1200, 1, "submit_1200", "command_1200");
         measure(300, 2, NULL, "grid_2");
         measure(300, 16, NULL, "grid_16");
     }
