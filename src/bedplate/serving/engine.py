@@ -13,7 +13,6 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from queue import SimpleQueue
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from bedplate.core.errors import BedplateError
 from bedplate.core.health import Health, HealthState, Progress
 from bedplate.core.logging import get_logger
+from bedplate.serving.admission import room_for
 from bedplate.serving.errors import EngineStopped, RequestRefused
 from bedplate.serving.metrics import EngineMetrics
 from bedplate.serving.pace import LEAST_STALL_NS, Pace
@@ -29,29 +29,12 @@ from bedplate.serving.request import Live, Output, Request, Sink
 from bedplate.serving.runner import Runner
 from bedplate.serving.sampling import Sampling
 from bedplate.serving.scheduler import Event, Limits, Plan, Scheduler, Stats
+from bedplate.serving.scoring import Scoring
 from bedplate.serving.tokenizer import Tokenizer
 
 _GREEDY = Sampling(temperature=0.0, seed=0)
 
 log = get_logger("serving")
-
-
-class _Scoring:
-    """Collects the logits of one scored prompt, [tokens, vocabulary]."""
-
-    def __init__(self, prompt: Sequence[int]) -> None:
-        self.prompt = prompt
-        self.logits: NDArray[np.float32] | None = None
-        self.missing = np.ones(len(prompt), bool)
-        self.done: SimpleQueue[str | None] = SimpleQueue()  # an error, or None
-
-    def take(self, positions: NDArray[np.int32], rows: NDArray[np.float32]) -> bool:
-        """Keep rows by position, since a preempted prompt comes twice; whether all are there."""
-        if self.logits is None:
-            self.logits = np.empty((len(self.prompt), rows.shape[1]), np.float32)
-        self.logits[positions] = rows
-        self.missing[positions] = False
-        return not self.missing.any()
 
 
 class EngineLoop:
@@ -77,12 +60,12 @@ class EngineLoop:
         self.failed = False  # ended by itself, not by close()
         self._ids = itertools.count(1)
         self._wake = threading.Condition()
-        self._arrived: list[Live | _Scoring] = []
+        self._arrived: list[Live | Scoring] = []
         self._aborted: list[int] = []
         self._share = QueueShare(limits.max_requests - 1)
         self._stopping: str | None = None
         self._live: dict[int, Live] = {}
-        self._scorings: dict[int, _Scoring] = {}
+        self._scorings: dict[int, Scoring] = {}
         self._progress = Progress(LEAST_STALL_NS)
         self._stats = self._scheduler.stats()
         metrics.state(self._stats)
@@ -96,13 +79,13 @@ class EngineLoop:
         Returns its id. Raises `RequestRefused` when it can never fit or the queue
         is full, `EngineStopped` when no engine runs.
         """
-        max_tokens = self._admissible(request)
+        max_tokens = self._room(request)
         live = Live(next(self._ids), request, sink, self.tokenizer, max_tokens, time.monotonic_ns())
         self._enqueue(live)
         log.info("request_queued", trace_id=request.trace_id, prompt_tokens=len(request.prompt))
         return live.identity
 
-    def _enqueue(self, item: Live | _Scoring) -> None:
+    def _enqueue(self, item: Live | Scoring) -> None:
         with self._wake:
             if self._stopping is not None:
                 raise EngineStopped(self._stopping)
@@ -119,40 +102,13 @@ class EngineLoop:
         """Count a request that was turned away before `submit`: too much asked, or wrongly."""
         self._metrics.refused(shed=shed)
 
-    def _admissible(self, request: Request) -> int:
-        """The most tokens the request may generate; raises `RequestRefused`."""
-        length, longest = len(request.prompt), self._longest()
-        problem: tuple[str, str] | None = None
-        if length == 0:
-            problem = ("the prompt is empty", "serving.invalid_request")
-        elif (bad := _outside(request.prompt, self.tokenizer.size)) is not None:
-            problem = (
-                f"token id {bad} is outside the vocabulary of {self.tokenizer.size}",
-                "serving.invalid_request",
-            )
-        elif length + 1 > longest:
-            problem = (
-                f"the prompt has {length} tokens, this model's context holds {longest} "
-                "with the answer",
-                "serving.context_length_exceeded",
-            )
-        stop_ids = request.sampling.stop_token_ids
-        if not problem and stop_ids and max(stop_ids) >= self.tokenizer.size:
+    def _room(self, request: Request) -> int:
+        """The most tokens the request may generate. Raises `RequestRefused`, counted."""
+        try:
+            return room_for(request, self.limits, self.tokenizer.size)
+        except RequestRefused:
             self._metrics.refused(shed=False)
-            raise RequestRefused(
-                f"stop_token_ids holds {max(stop_ids)}, which is outside the vocabulary "
-                f"of {self.tokenizer.size}",
-                param="stop_token_ids",
-            )
-        if problem:
-            self._metrics.refused(shed=False)
-            raise RequestRefused(problem[0], code=problem[1], param="prompt")
-        wanted = request.sampling.max_tokens
-        room = longest - length
-        return room if wanted is None else min(wanted, room)
-
-    def _longest(self) -> int:
-        return min(self.limits.max_model_tokens, self.limits.block_count * self.limits.block_tokens)
+            raise
 
     def abort(self, identity: int) -> None:
         """End a request at the next step; unknown and ended ids are ignored."""
@@ -165,8 +121,8 @@ class EngineLoop:
 
         Raises what `submit` does, and `EngineStopped` when the engine ends first.
         """
-        self._admissible(Request(prompt, _GREEDY))
-        scoring = _Scoring(prompt)
+        self._room(Request(prompt, _GREEDY))
+        scoring = Scoring(prompt)
         self._enqueue(scoring)
         error = scoring.done.get()
         if error is not None or scoring.logits is None:
@@ -210,7 +166,7 @@ class EngineLoop:
             self._stopping = reason
             arrived, self._arrived = self._arrived, []
         for item in [*self._live.values(), *self._scorings.values(), *arrived]:
-            if isinstance(item, _Scoring):
+            if isinstance(item, Scoring):
                 item.done.put(reason)
             else:
                 self._deliver(item, item.fail(reason, engine_ended=True))
@@ -245,8 +201,8 @@ class EngineLoop:
             self._closed(ended)
         return True
 
-    def _arrive(self, item: Live | _Scoring) -> Event:
-        if isinstance(item, _Scoring):
+    def _arrive(self, item: Live | Scoring) -> Event:
+        if isinstance(item, Scoring):
             identity = next(self._ids)
             self._scorings[identity] = item
             return Event.add(identity, item.prompt, 1, score=True)
@@ -363,13 +319,5 @@ class EngineLoop:
             self._progress.step(self._share.taken)
 
 
-def _caller(item: Live | _Scoring) -> str | None:
-    return None if isinstance(item, _Scoring) else item.request.caller
-
-
-def _outside(ids: Sequence[int], size: int) -> int | None:
-    """The first id that is not in [0, size), if any."""
-    for extreme in (min(ids), max(ids)):
-        if not 0 <= extreme < size:
-            return extreme
-    return None
+def _caller(item: Live | Scoring) -> str | None:
+    return None if isinstance(item, Scoring) else item.request.caller
