@@ -84,6 +84,11 @@ static int32_t import_on(bp_cuda_device *device, const bp_external *given, uint6
         result = bp_cuda_adopt(device, memory, allocation);
         bp_cuda_notice(device, result);
         status = bp_cuda_check(result, "the memory cannot be imported");
+        /* What it says of more bytes than there are. */
+        if (result == BP_CU_NOT_SUPPORTED || result == BP_CU_INVALID_VALUE)
+            status = bp_fail(BP_INVALID_ARGUMENT,
+                             "descriptor %llu cannot be mapped as %llu bytes; are there so many?",
+                             (unsigned long long)given->value, (unsigned long long)given->bytes);
     }
     if (status) {
         bp_cu.allocation_release(allocation);

@@ -29,16 +29,13 @@ static uint64_t address_of(const bp_span *span) {
     return span->memory->address + span->offset;
 }
 
-static bp_cu_result launch(const bp_launch_node *node, bp_cu_stream stream) {
-    const bp_cuda_kernel *kernel = (const bp_cuda_kernel *)(const void *)node->kernel;
-    size_t bytes = node->parameters_bytes;
-    void *extra[] = {BP_CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)node->parameters,
-                     BP_CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, BP_CU_LAUNCH_PARAM_END};
-    void **packed = bytes ? extra : NULL;
+/* `parameters` and `extra` as the driver takes them: one of both is null. */
+static bp_cu_result start(const bp_launch_node *node, bp_cu_function function, bp_cu_stream stream,
+                          void **parameters, void **extra) {
     if (!node->cluster[0])
-        return bp_cu.launch(kernel->function, node->grid[0], node->grid[1], node->grid[2],
-                            node->block[0], node->block[1], node->block[2], node->shared_bytes,
-                            stream, NULL, packed);
+        return bp_cu.launch(function, node->grid[0], node->grid[1], node->grid[2], node->block[0],
+                            node->block[1], node->block[2], node->shared_bytes, stream, parameters,
+                            extra);
     bp_cu_launch_attribute attribute = {
         .id = BP_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
         .value.cluster = {node->cluster[0], node->cluster[1], node->cluster[2]}};
@@ -48,7 +45,27 @@ static bp_cu_result launch(const bp_launch_node *node, bp_cu_stream stream) {
                                   .stream = stream,
                                   .attributes = &attribute,
                                   .attribute_count = 1};
-    return bp_cu.launch_ex(&config, kernel->function, NULL, packed);
+    return bp_cu.launch_ex(&config, function, parameters, extra);
+}
+
+/* One by one, for a kernel whose layout is not that of the packed parameters. */
+static __attribute__((noinline)) bp_cu_result start_placed(const bp_launch_node *node,
+                                                           const bp_cuda_kernel *kernel,
+                                                           bp_cu_stream stream) {
+    void *parameters[BP_CUDA_MOST_PLACED];
+    for (uint32_t i = 0; i < kernel->placed; i++)
+        parameters[i] = (void *)(uintptr_t)(node->parameters + kernel->places[i]);
+    return start(node, kernel->function, stream, parameters, NULL);
+}
+
+static bp_cu_result launch(const bp_launch_node *node, bp_cu_stream stream) {
+    const bp_cuda_kernel *kernel = (const bp_cuda_kernel *)(const void *)node->kernel;
+    size_t bytes = node->parameters_bytes;
+    if (kernel->placed)
+        return start_placed(node, kernel, stream);
+    void *extra[] = {BP_CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)node->parameters,
+                     BP_CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, BP_CU_LAUNCH_PARAM_END};
+    return start(node, kernel->function, stream, NULL, bytes ? extra : NULL);
 }
 
 static bp_cu_result fill(const bp_span_node *node, bp_cu_stream stream) {

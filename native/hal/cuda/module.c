@@ -13,6 +13,23 @@
 /* What a launch may take without asking. */
 #define FREE_SHARED 49152u
 
+/* Compares where the device wants each parameter with where the HAL packs it: values aligned to
+ * their size up to 8 (spec, bp_argument). */
+static void lay_out(bp_cuda_kernel *kernel) {
+    size_t offset = 0, bytes = 0, at = 0, i = 0;
+    int apart = 0;
+    for (; bp_cu.function_parameter(kernel->function, i, &offset, &bytes) == BP_CU_SUCCESS; i++) {
+        size_t alignment = bytes >= 8 ? 8 : bytes >= 4 ? 4 : bytes >= 2 ? 2 : 1;
+        at = (at + alignment - 1) & ~(alignment - 1);
+        apart |= at != offset;
+        if (i < BP_CUDA_MOST_PLACED)
+            kernel->places[i] = (uint16_t)at;
+        at += bytes;
+    }
+    kernel->parameter_bytes = (uint32_t)at;
+    kernel->placed = apart ? (uint32_t)i : 0;
+}
+
 static bp_cu_result measure(bp_cuda_kernel *kernel) {
     static const int WHICH[] = {BP_CU_FUNC_MAX_THREADS_PER_BLOCK, BP_CU_FUNC_NUM_REGS,
                                 BP_CU_FUNC_SHARED_SIZE_BYTES};
@@ -26,9 +43,7 @@ static bp_cu_result measure(bp_cuda_kernel *kernel) {
     kernel->base.registers = (uint32_t)values[1];
     kernel->base.static_shared_bytes = (uint64_t)values[2];
     kernel->allowed_shared = FREE_SHARED;
-    size_t offset = 0, bytes = 0;
-    for (size_t i = 0; bp_cu.function_parameter(kernel->function, i, &offset, &bytes) == 0; i++)
-        kernel->parameter_bytes = (uint32_t)(offset + bytes);
+    lay_out(kernel);
     return BP_CU_SUCCESS;
 }
 
@@ -182,6 +197,10 @@ int32_t bp_cuda_launch_check(bp_device *base, const bp_launch_node *node) {
     if (node->parameters_bytes != kernel->parameter_bytes)
         return bp_fail(BP_INVALID_ARGUMENT, "%u bytes of arguments; the kernel takes %u",
                        node->parameters_bytes, kernel->parameter_bytes);
+    if (kernel->placed > BP_CUDA_MOST_PLACED)
+        return bp_fail(BP_UNSUPPORTED,
+                       "a kernel with %u parameters in a layout of its own; up to %u",
+                       kernel->placed, BP_CUDA_MOST_PLACED);
     if ((node->grid[0] | node->grid[1] | node->grid[2]) > FREE_GRID ||
         (node->block[1] | node->block[2]) > FREE_BLOCK || node->cluster[0]) {
         int32_t status = check_grid(facts, node);

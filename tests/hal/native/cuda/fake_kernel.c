@@ -339,6 +339,12 @@ FAKE_API cuFuncGetName(const char **name, bp_cu_function function) {
     return fake_ready();
 }
 
+/* Where a kernel's parameters begin: one that is aligned to 64 lies 48 bytes in, as on sm_90, whose
+ * parameters begin at 0x210. */
+static size_t first_place(const unsigned char *sizes) {
+    return sizes[0] == 128 ? 48 : 0;
+}
+
 FAKE_API cuFuncGetParamInfo(bp_cu_function function, size_t index, size_t *offset, size_t *bytes) {
     const unsigned char *sizes;
     size_t at = 0;
@@ -346,7 +352,7 @@ FAKE_API cuFuncGetParamInfo(bp_cu_function function, size_t index, size_t *offse
         return BP_CU_INVALID_VALUE;
     for (size_t i = 0; i <= index; i++) {
         at = (at + sizes[i] - 1) / sizes[i] * sizes[i];
-        *offset = at;
+        *offset = first_place(sizes) + at;
         at += sizes[i];
     }
     *bytes = sizes[index];
@@ -393,9 +399,10 @@ static bp_cu_result pack(bp_cu_function function, void **parameters, void **extr
         else if (*extra == BP_CU_LAUNCH_PARAM_BUFFER_SIZE)
             bytes = *(const size_t *)extra[1];
     }
-    if (bytes < at || bytes > sizeof(op->parameters))
+    size_t first = first_place(sizes);
+    if (bytes < first + at || bytes > sizeof(op->parameters))
         return BP_CU_INVALID_VALUE;
-    memcpy(op->parameters, buffer, bytes);
+    memcpy(op->parameters, (const unsigned char *)buffer + first, bytes - first);
     return BP_CU_SUCCESS;
 }
 

@@ -315,8 +315,10 @@ FAKE_API cuMemMap(bp_cu_address address, size_t bytes, size_t offset, bp_cu_allo
                   unsigned long long flags) {
     bp_cu_result result = fake_ready();
     const allocation *made = (const allocation *)(uintptr_t)handle;
-    if (result || flags || offset || bytes > made->bytes || bytes % GRANULARITY)
+    if (result || flags || offset || bytes % GRANULARITY)
         return result ? result : BP_CU_INVALID_VALUE;
+    if (bytes > made->bytes)
+        return BP_CU_NOT_SUPPORTED;
     void *host = (void *)(uintptr_t)(address & ~FAKE_DEVICE_BIT);
     host = mmap(host, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, made->file, 0);
     return host == MAP_FAILED ? BP_CU_INVALID_VALUE : add(OF_MAPPED, address, host, bytes);
@@ -364,14 +366,15 @@ FAKE_API cuMemExportToShareableHandle(void *out, bp_cu_allocation handle, uint32
     return fake_ready();
 }
 
-/* The file's name says whose it is. */
+/* The file's name says whose it is. A descriptor that is not open, and a mapping of more bytes than
+ * there are, get the codes that an H200 with driver 580 gave. */
 FAKE_API cuMemImportFromShareableHandle(bp_cu_allocation *out, void *handle, uint32_t type) {
     char path[48], name[64] = "";
     snprintf(path, sizeof(path), "/proc/self/fd/%d", (int)(intptr_t)handle);
     int device = 0, named = readlink(path, name, sizeof(name) - 1) > 0 &&
                             sscanf(name, "/memfd:fake-cuda-%d", &device) == 1;
     if (type != BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !named)
-        return BP_CU_INVALID_VALUE;
+        return name[0] ? BP_CU_INVALID_VALUE : BP_CU_UNKNOWN;
     int file = dup((int)(intptr_t)handle);
     allocation *made = malloc(sizeof(*made));
     if (!made)
