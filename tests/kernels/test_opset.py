@@ -27,6 +27,8 @@ def test_pack_gives_a_packed_weight_of_the_asked_format(rig: Rig) -> None:
                 dtype.name.lower(),
                 (3, 64),
             )
+    flat = rig.ops.pack("matmul", ONES.ravel(), DType.F32, (3, 64))
+    assert flat.shape == (3, 64)
     blocks = encode_blocks(ONES, BLOCK_FORMATS["q4_1"])
     packed = rig.ops.pack("quantized_matmul", blocks.data.ravel(), DType.Q4_1, (3, 64))
     assert (packed.op, packed.format, packed.shape) == ("quantized_matmul", "q4_1", (3, 64))

@@ -2,7 +2,7 @@ import numpy as np
 
 from bedplate.kernels.api import BLOCK_FORMATS, bf16_from_f32, bound, encode_blocks, reference
 from bedplate.kernels.formats import Float64Array
-from bedplate.kernels.power import accepted_mistakes
+from bedplate.kernels.power import accepted_mistakes, mistakes
 from bedplate.kernels.tolerance import accumulated
 
 RNG = np.random.default_rng(4)
@@ -25,6 +25,15 @@ def test_matmul_bounds_reject_every_mistake() -> None:
                 bound("matmul")(cast(a), cast(b), out_format=out_format),
                 lambda cast=cast, cut=cut, b=b: reference("matmul")(cast(cut), cast(b)),
             )
+
+
+def test_a_wrong_tile_is_half_of_a_row() -> None:
+    """The rest stays right, down to rows of two: a mistake that only a whole check sees."""
+    for width in (2, 3, 8):
+        row = np.arange(1.0, width + 1)[None]
+        tile = dict(mistakes(row))["wrong tile"]
+        assert (tile[:, : width // 2] != row[:, : width // 2]).all()
+        np.testing.assert_array_equal(tile[:, width // 2 :], row[:, width // 2 :])
 
 
 def test_quantized_matmul_bounds_reject_every_mistake() -> None:

@@ -25,6 +25,17 @@ def test_derived_extents() -> None:
         SCHEMAS["silu_mul"].bind([facts(3, 7), None, facts(3, 4)])
     with pytest.raises(ShapeError, match="D/2 with D = 8"):
         SCHEMAS["rope"].bind([facts(2, 3, 8), facts(2, dtype="i32"), facts(3), None])
+    caches, whole = [facts(5, 2, 16, 8)] * 2, facts(6, 4, 8)
+
+    def attention(starts: int) -> list[TensorFacts | None]:
+        lengths = [facts(3, 9, dtype="i32"), facts(starts, dtype="i32"), facts(3, dtype="i32")]
+        return [whole, *caches, *lengths, None, whole]
+
+    assert SCHEMAS["paged_attention"].bind(attention(4))["S"] == 3
+    with pytest.raises(ShapeError, match=r"query_start is 3 long .* S\+1 with S = 3"):
+        SCHEMAS["paged_attention"].bind(attention(3))
+    with pytest.raises(ShapeError, match=r"query_start is 0 long .* no value of S\+1"):
+        SCHEMAS["paged_attention"].bind(attention(0))
 
 
 def test_a_contradicting_extent_names_op_tensor_and_value() -> None:
@@ -40,7 +51,7 @@ def test_missing_rank_count_and_format() -> None:
     schema = SCHEMAS["matmul"]
     with pytest.raises(ShapeError, match="tensor a is required"):
         schema.bind([None, *MATMUL[1:]])
-    with pytest.raises(ShapeError, match="rank 1"):
+    with pytest.raises(ShapeError, match=r"a has rank 1, expected \[M, K\]"):
         schema.bind([facts(4), *MATMUL[1:]])
     with pytest.raises(ShapeError, match="takes 6 tensors"):
         schema.bind(MATMUL[:5])
@@ -57,6 +68,13 @@ def test_attributes_are_checked() -> None:
         attention.attribute_values({})
     with pytest.raises(AttributeValueError, match="scale is nan"):
         attention.attribute_values({"scale": float("nan")})
+    most = 2**32 - 1
+    for value in (0, most):
+        given = attention.attribute_values({"scale": 0, "sliding_window": value})
+        assert (given["scale"], given["sliding_window"]) == (0, value)
+    for value in (-1, most + 1):
+        with pytest.raises(AttributeValueError, match=f"is {value}, accepted: 0 to {most}"):
+            attention.attribute_values({"scale": 0, "sliding_window": value})
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -45,6 +45,13 @@ def test_the_message_names_the_worst_element() -> None:
     assert "(1, 2): got 5, expected 1" in compare(actual, ONE, ONE).message
 
 
+def test_a_sum_counts_a_rounding_for_each_product_and_each_addition() -> None:
+    """Seven deviations of terms + 1 roundings, and a flushed product for each term."""
+    bound = accumulated(8, np.array([2.0]), roundoff=2.0**-10)[0]
+    assert bound == pytest.approx(7 * 3 * 2.0**-10 * 2)
+    assert accumulated(8, np.array([0.0]))[0] == 8 * 2.0**-126
+
+
 @pytest.mark.parametrize(("sign", "used"), [(-1, 1e-3), (0, 0.02)])
 def test_fp32_sums_stay_inside_the_accumulation_bound(sign: int, used: float) -> None:
     """Sequential fp32 sums of 4,096 products stay inside the bound and use a part of it."""
