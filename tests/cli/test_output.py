@@ -1,11 +1,13 @@
+import argparse
 import json
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
-from bedplate.cli.output import print_json, print_table
+from bedplate.cli.output import people, print_json, print_table
 
 
 class Colour(StrEnum):
@@ -30,3 +32,9 @@ def test_a_piped_table_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     assert "[bold]x[/bold] " + "y" * 90 in out
     assert "\x1b" not in out
+
+
+def test_with_json_people_read_stderr() -> None:
+    """stdout is one document then."""
+    assert people(argparse.Namespace(json=True)) is sys.stderr
+    assert people(argparse.Namespace(json=False)) is sys.stdout

@@ -4,6 +4,7 @@ import pytest
 from bedplate.kernels.api import (
     BLOCK_FORMATS,
     NoImplementationError,
+    Packed,
     ShapeError,
     bound,
     compare,
@@ -13,6 +14,7 @@ from bedplate.kernels.api import (
     pack_rows,
     reference,
 )
+from bedplate.kernels.hostop import _ops
 
 RNG = np.random.default_rng(21)
 
@@ -72,6 +74,21 @@ def test_the_numpy_reference_runs_only_when_allowed() -> None:
         op("paged_attention")(*arrays, scale=1.0)
     out = op("paged_attention")(*arrays, scale=1.0, reference_ok=True)
     np.testing.assert_allclose(out[0, 0], shape["k"][0, 0, 0], rtol=1e-6)
+
+
+def test_an_input_that_is_none_is_left_out() -> None:
+    """As if it had not been named."""
+    a, b = normal(2, 8), normal(8, 4)
+    np.testing.assert_array_equal(op("matmul")(a, b, bias=None), op("matmul")(a, b))
+
+
+def test_weights_of_a_matrix_product_are_packed() -> None:
+    """The kernels of a level take packed ones alone; the generic one would be slow and silent."""
+    operands = op("matmul")._upload(
+        _ops("cpu", None), {"a": normal(2, 8), "b": normal(8, 4)}, "f32"
+    )
+    assert isinstance(operands[1], Packed)
+    assert operands[1].shape == (4, 8)
 
 
 def test_a_wrong_number_of_arrays_is_named() -> None:

@@ -12,6 +12,8 @@ from bedplate.kernels.api import (
     ShapeError,
     UnknownOpError,
     bf16_from_f32,
+    bound,
+    compare,
     decode,
     encode_blocks,
     kv_cache_shape,
@@ -111,8 +113,44 @@ def test_kv_write_places_tokens_and_skips_negative_slots() -> None:
     np.testing.assert_array_equal(out_k[1, 0, 1], k[0, 0])
     np.testing.assert_array_equal(out_v[0, 0, 0], v[2, 0])
     assert np.isfinite(out_k).sum() == 8
+    out_k, _ = reference("kv_write")(k, v, integers(31, -1, -1), None, cache, cache)
+    np.testing.assert_array_equal(out_k[1, 0, 15], k[0, 0])
     with pytest.raises(IndexRangeError, match="slot 32 of token 1, the cache has 32"):
         reference("kv_write")(k, v, integers(0, 32, 0), None, cache, cache)
+
+
+def test_convert_narrows_and_widens() -> None:
+    """float32 to bf16 bits and back; only the first `count` rows."""
+    x = np.array([[1.0, -2.5], [3.0, 4.0]], np.float32)
+    bits = np.array([[0x3F80, 0xC020], [0x4040, 0x4080]], np.uint16)
+    np.testing.assert_array_equal(reference("convert")(x), bits)
+    np.testing.assert_array_equal(reference("convert")(bits), x)
+    assert reference("convert")(x, count(1)).shape == (1, 2)
+
+
+def test_copies_are_held_to_equality() -> None:
+    """A bound of zero for what only moves; one unit in the last place is found."""
+    x, pairs = normal(2, 3, 1, 16, 2), integers(0, 1).reshape(1, 2)
+    k, v, slots = normal(3, 1, 2), normal(3, 1, 2), integers(0, 1, 2)
+    for name, arrays in (
+        ("block_copy", (pairs, None, x, x)),
+        ("kv_write", (k, v, slots, None, x[0], x[0])),
+        ("convert", (k[:, 0],)),
+        ("embedding", (k[:, 0], integers(2, 0))),
+    ):
+        written = reference(name)(*arrays)
+        right = decode(written[0] if isinstance(written, tuple) else written)
+        allowed = np.broadcast_to(bound(name)(*arrays), right.shape)
+        assert compare(right, right, allowed).accepted, name
+        assert not compare(right * (1 + 2.0**-23), right, allowed).accepted, name
+
+
+def test_a_row_with_a_minimum_may_lose_two_roundings() -> None:
+    """Where the code and the minimum cancel, the rounding of either is all there is."""
+    blocks = encode_blocks(np.linspace(-1, 1, 32, dtype=np.float32)[None], BLOCK_FORMATS["q4_1"])
+    row = decode(blocks)
+    allowed = bound("embedding")(blocks, integers(0))
+    np.testing.assert_allclose(allowed, 2.0**-24 * (np.abs(row) + 1), rtol=1e-6)
 
 
 def test_attention_equals_dense_causal_softmax() -> None:

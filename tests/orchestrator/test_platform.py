@@ -148,6 +148,16 @@ def test_an_engine_that_refuses_its_model_ends_up_at_once(tmp_path: Path) -> Non
     assert not (data / "keys.json").exists()
 
 
+@pytest.mark.parametrize(("code", "asked"), [(0, True), (1, False), (3, False)])
+def test_an_end_that_nobody_asked_for_is_told_apart(tmp_path: Path, code: int, asked: bool) -> None:
+    """By the supervisor's exit code."""
+    import subprocess
+    import sys
+
+    ended = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
+    assert Platform(tmp_path, "http://127.0.0.1:1", "m", None, True, ended).wait() is asked
+
+
 @pytest.mark.usefixtures("certified")
 def test_a_platform_goes_with_the_process_it_was_given(tiny_file: Path, tmp_path: Path) -> None:
     """`parent`: when that process ends, supervisor, engine and gateway end too."""
