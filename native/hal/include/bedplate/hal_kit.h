@@ -119,8 +119,11 @@ static int32_t bp_kit_create_memory(uint64_t device, const bp_memory_info *given
     int32_t status = BP_KIT_ADOPT(given, wanted);
     if (status)
         return status;
+/* Older headers have no flags: there they are an unknown tail, refused already. */
+#if BP_ABI_MAJOR > 0 || BP_ABI_MINOR >= 3
     if (wanted.flags || wanted.pad)
         return bp_kit_refuse(BP_UNSUPPORTED, "memory with flags 0x%x; there is none", wanted.flags);
+#endif
     uint64_t align = wanted.alignment > 64 ? wanted.alignment : 64;
     if (!out || !wanted.bytes || wanted.alignment & (wanted.alignment - 1) || align > 1u << 21)
         return bp_kit_refuse(BP_INVALID_ARGUMENT, "memory of %llu bytes aligned to %llu",
