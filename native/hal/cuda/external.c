@@ -10,6 +10,7 @@
 #include "../chassis/visit.h"
 #include "memory.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 
 #define MOST_DESCRIPTOR 0x7fffffffull
@@ -43,26 +44,51 @@ int32_t bp_cuda_export(uint64_t handle, uint64_t memory_handle, bp_external *out
     return status ? status : bp_answer(out, &own, sizeof(own), "external memory");
 }
 
+static int32_t no_memory(const bp_external *given) {
+    return bp_fail(BP_INVALID_ARGUMENT,
+                   "descriptor %llu is of no memory of this driver with %llu bytes",
+                   (unsigned long long)given->value, (unsigned long long)given->bytes);
+}
+
 /* Whether the device can reach an allocation, which may lie on another. */
-static int32_t check_reach(const bp_cuda_device *device, bp_cu_allocation allocation) {
+static int32_t check_reach(const bp_cuda_device *device, const bp_external *given,
+                           bp_cu_allocation allocation) {
     bp_cu_allocation_wish wish = {0};
     int can = 1;
     if (!bp_cu.allocation_properties || !bp_cu.peer_access)
         return BP_OK;
-    bp_cu_result result = bp_cu.allocation_properties(&wish, allocation);
-    if (result)
-        return bp_cuda_check(result, "asking where imported memory lies");
+    if (bp_cu.allocation_properties(&wish, allocation))
+        return no_memory(given);
     if (wish.location.id == device->facts->device)
         return BP_OK;
-    result = bp_cu.peer_access(&can, device->facts->device, wish.location.id);
+    bp_cu_result result = bp_cu.peer_access(&can, device->facts->device, wish.location.id);
     if (result || !can)
         return bp_fail(BP_UNSUPPORTED, "device %d cannot reach the memory of device %d",
                        device->facts->device, wish.location.id);
     return BP_OK;
 }
 
-static int32_t import_on(bp_cuda_device *device, const bp_external *given, uint64_t *out) {
+/* The driver's results are not noticed here: of a wrong descriptor it says what it says of a lost
+ * device (999, at the import or at the next call), so the device is asked itself. */
+static int32_t place(bp_cuda_device *device, const bp_external *given, bp_cuda_memory *memory) {
     bp_cu_allocation allocation = 0;
+    if (bp_cu.allocation_import(&allocation, (void *)(uintptr_t)given->value,
+                                BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+        return no_memory(given);
+    int32_t status = check_reach(device, given, allocation);
+    if (status == BP_OK) {
+        bp_cu_result result = bp_cuda_adopt(device, memory, allocation);
+        if (result)
+            status = result == BP_CU_OUT_OF_MEMORY
+                         ? bp_cuda_check(result, "the memory cannot be imported")
+                         : no_memory(given);
+    }
+    if (status)
+        bp_cu.allocation_release(allocation);
+    return status;
+}
+
+static int32_t import_on(bp_cuda_device *device, const bp_external *given, uint64_t *out) {
     bp_cuda_memory *memory = (bp_cuda_memory *)bp_memory_make();
     if (!memory)
         return BP_OUT_OF_MEMORY;
@@ -71,28 +97,10 @@ static int32_t import_on(bp_cuda_device *device, const bp_external *given, uint6
     memory->base.alignment = BP_CUDA_PHYSICAL_ALIGNMENT;
     memory->base.flags = BP_MEMORY_EXPORTABLE;
     bp_cuda_current(device);
-    bp_cu_result result = bp_cu.allocation_import(&allocation, (void *)(uintptr_t)given->value,
-                                                  BP_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (result) {
-        free(memory);
-        bp_cuda_notice(device, result);
-        return bp_fail(BP_INVALID_ARGUMENT, "descriptor %llu is of no memory of this driver",
-                       (unsigned long long)given->value);
-    }
-    int32_t status = check_reach(device, allocation);
-    if (status == BP_OK) {
-        result = bp_cuda_adopt(device, memory, allocation);
-        bp_cuda_notice(device, result);
-        status = bp_cuda_check(result, "the memory cannot be imported");
-        /* What it says of more bytes than there are. */
-        if (result == BP_CU_NOT_SUPPORTED || result == BP_CU_INVALID_VALUE)
-            status = bp_fail(BP_INVALID_ARGUMENT,
-                             "descriptor %llu cannot be mapped as %llu bytes; are there so many?",
-                             (unsigned long long)given->value, (unsigned long long)given->bytes);
-    }
+    int32_t status = place(device, given, memory);
     if (status) {
-        bp_cu.allocation_release(allocation);
         free(memory);
+        bp_cuda_notice(device, bp_cu.stream_query(device->stream));
         return status;
     }
     memory->base.address = memory->start;
@@ -109,8 +117,9 @@ int32_t bp_cuda_import(uint64_t handle, const bp_external *external, uint64_t *o
     if (given.kind != BP_EXTERNAL_FILE_DESCRIPTOR)
         return bp_fail(BP_UNSUPPORTED, "external memory of kind %u; descriptors are known",
                        given.kind);
-    if (given.value > MOST_DESCRIPTOR || given.bytes == 0)
-        return bp_fail(BP_INVALID_ARGUMENT, "external memory of %llu bytes at descriptor %llu",
+    if (given.value > MOST_DESCRIPTOR || given.bytes == 0 || fcntl((int)given.value, F_GETFD) < 0)
+        return bp_fail(BP_INVALID_ARGUMENT,
+                       "external memory of %llu bytes at descriptor %llu, which must be open",
                        (unsigned long long)given.bytes, (unsigned long long)given.value);
     bp_cuda_device *device = bp_cuda_enter(handle);
     if (!device)
