@@ -74,6 +74,13 @@ def test_attention_limits(
     )
 
 
+def test_block_copies_take_any_number_of_heads(tuned: OpSet, device: Device) -> None:
+    """A block is one piece, however it is divided."""
+    pairs, shape = device.empty((1, 2), DType.I32), (2, 4, 3, 16, 8)
+    caches = [device.empty(shape, DType.F32) for _ in range(2)]
+    assert chosen(tuned, "block_copy", [pairs, None, *caches]) == "chosen"
+
+
 def test_caches_must_be_dense(tuned: OpSet, device: Device) -> None:
     """A cache with gaps is refused by name; extents of one may have any stride."""
     tensors = attention(device, 64, 16, 2, 1)

@@ -49,9 +49,9 @@ def test_an_honest_op_passes(device: Device) -> None:
     check(device, lambda batch, tensors: None, Layout(row_gap=5, offset=2), used=2)
 
 
-@pytest.mark.parametrize("offset", [-4, 96, GUARD_BYTES])
+@pytest.mark.parametrize("offset", [-4, 96, GUARD_BYTES, 96 + GUARD_BYTES - 4])
 def test_writes_beside_the_output_are_caught(device: Device, offset: int) -> None:
-    """One word before, right behind, and further off."""
+    """One word before, right behind, further off, and the last that is watched."""
     with pytest.raises(MismatchError, match="bytes beside out were written"):
         check(device, lambda batch, tensors: fill(tensors[3], offset, batch))
 
