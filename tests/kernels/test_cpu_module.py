@@ -5,7 +5,9 @@ import pytest
 from bedplate.hal.api import Device, DType, Tensor
 from bedplate.kernels import launches
 from bedplate.kernels.api import LEVELS, IsaError, OpSet, levels_of, select
+from bedplate.kernels.call import make_call
 from bedplate.kernels.launches import ROW_BLOCK_BYTES, Launch, activation_row_bytes
+from bedplate.kernels.registry import get
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +125,17 @@ def test_rope_and_convert_limits(tuned: OpSet, device: Device) -> None:
 def test_rows_of_activations_are_aligned() -> None:
     """K codes, K/32 scales and corrections of 4 bytes, rounded up to 64 bytes."""
     assert [activation_row_bytes(k) for k in (0, 32, 64, 576)] == [0, 64, 128, 768]
+
+
+@pytest.mark.parametrize(("tokens", "kv_heads", "grid"), [(3, 5, 15), (100, 3, 256), (1, 1, 1)])
+def test_attention_is_shared_by_tokens_and_heads(
+    device: Device, tokens: int, kv_heads: int, grid: int
+) -> None:
+    """A block for each pair, up to what keeps every thread busy."""
+    tensors = attention(device, 16, 16, kv_heads, kv_heads)
+    tensors[0], tensors[-1] = (f32(device, tokens, kv_heads, 16) for _ in range(2))
+    call = make_call(get("paged_attention").schema, tensors, {"scale": 1.0})
+    assert [launch.grid for launch in launches.paged_attention(call, None)] == [grid]
 
 
 def test_small_row_grids_wake_nobody() -> None:

@@ -61,6 +61,7 @@ class Driver:
         if plan.token_count == 0:
             return 0
         assert plan.token_count <= self.limits.max_batched_tokens
+        assert plan.sample_count <= self.limits.max_sample_rows
         a, bt = self.arrays, self.limits.block_tokens
         written: set[int] = set()
         for row in range(plan.row_count):

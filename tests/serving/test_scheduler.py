@@ -111,6 +111,15 @@ def test_scoring_samples_every_prompt_row_within_the_row_limit() -> None:
     assert rows == list(range(40))
 
 
+def test_no_step_samples_more_rows_than_there_are() -> None:
+    """More requests than rows take turns: a prompt ends, and a decode goes on, when one is free."""
+    driver = Driver(small(block_count=64, max_running=8, max_sample_rows=3))
+    for request in range(8):
+        driver.add(request, [request, 1], 4)
+    driver.drain()
+    assert sorted(driver.finished) == list(range(8))
+
+
 def test_a_lost_step_is_planned_again() -> None:
     """After STEP_LOST the same rows come back and nothing counts as computed."""
     driver = Driver(small())
