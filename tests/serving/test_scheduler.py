@@ -13,6 +13,7 @@ from bedplate.serving.scheduler import (
     STATUS_QUEUE_FULL,
     STATUS_TOO_LONG,
     Event,
+    Limits,
     Scheduler,
 )
 
@@ -54,6 +55,26 @@ def test_a_short_prompt_does_not_wait_for_a_long_one() -> None:
     driver.add(2, [1, 2, 3], 1)
     driver.step()
     assert driver.finished == [2]
+
+
+def test_prompts_share_evenly_what_decoding_leaves() -> None:
+    """Two decodes take a token each; two long prompts get half of the other 14, not a quarter."""
+    driver = Driver(small(block_count=64))
+    for request in (1, 2):
+        driver.add(request, [request, 1], 20)
+    driver.step()
+    for request in (3, 4):
+        driver.add(request, [request] * 30, 1)
+    plan = driver.scheduler.plan(driver.arrays)
+    assert sorted(driver.arrays["row_tokens"][: plan.row_count].tolist()) == [1, 1, 7, 7]
+    driver.scheduler.apply([Event.step_lost(plan.step)])
+    driver.drain()
+
+
+def test_a_pool_beyond_what_slots_can_number_is_refused() -> None:
+    """A slot is an int32: blocks times tokens count, not either alone."""
+    with pytest.raises(SchedulerError, match="gives 4294967296 token slots"):
+        Scheduler(Limits(block_count=1 << 26, block_tokens=64))
 
 
 def test_two_long_requests_that_do_not_fit_together_both_finish() -> None:
