@@ -202,3 +202,13 @@ def test_bench_prints_and_stores(capsys: pytest.CaptureFixture[str], tmp_path: P
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "bedplate.measurements/1"
     assert main(["hal", "bench", "cpu", "--rounds", "0"]) == 2
+
+
+def test_a_list_without_a_device_says_so_by_its_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 3, as when the machine lacks anything else; what is there is still told."""
+    monkeypatch.setattr("bedplate.hal.api.listing", lambda safe: [])
+    for words in ((), ("--json",)):
+        assert main(["hal", "list", *words]) == 3
+    assert '"backends": []' in capsys.readouterr().out
