@@ -71,7 +71,7 @@ dev: $(STAMPS)/dev
 peers: $(STAMPS)/peers
 
 $(STAMPS)/system: tools/need.sh
-	@tools/need.sh gcc=gcc g++=g++ cmake=cmake ninja=ninja-build git=git $(PYTHON)=python3
+	@tools/need.sh gcc=gcc g++=g++ cmake=cmake ninja=ninja-build cargo=cargo git=git $(PYTHON)=python3
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || tools/need.sh python3-venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "$(PYTHON) is older than 3.11; give a newer one with make PYTHON=..." >&2; exit 3; }

@@ -24,9 +24,11 @@ def verbs() -> dict[str, argparse.ArgumentParser]:
 
 
 def flags(verb: argparse.ArgumentParser) -> set[str]:
-    """The long flags of a verb, those for people."""
+    """The long flags of a verb and of the verbs inside it, those for people."""
     shown = [a for a in verb._actions if a.help is not argparse.SUPPRESS]
-    return {o for a in shown for o in a.option_strings if o.startswith("--")} - EVERY
+    inner = [a for a in shown if isinstance(a, argparse._SubParsersAction)]
+    below = {flag for action in inner for each in action.choices.values() for flag in flags(each)}
+    return below | {o for a in shown for o in a.option_strings if o.startswith("--")} - EVERY
 
 
 def sections() -> dict[str, str]:

@@ -46,6 +46,8 @@ class Buffer:
         self._released = False
         # Of another owner: only `release`, or closing the device, says that work is done.
         self.kept = False
+        # Of another owner, who alone gives it back.
+        self.borrowed = False
 
     def view(
         self, dtype: DType | DTypeLike, shape: Sequence[int] | None = None, offset_bytes: int = 0
@@ -117,6 +119,8 @@ class Buffer:
     def _settle(self) -> None:
         if self._released and self._views == 0 and self.handle:
             handle, self.handle = self.handle, 0
+            if self.borrowed:
+                return
             self.device.release_memory(handle)
             self.device.let_go(handle)
 

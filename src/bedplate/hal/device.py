@@ -157,6 +157,25 @@ class Device:
             host = int(ffi.cast("uintptr_t", info.host))
         return Buffer(self, handle, bytes, host)
 
+    def borrow(self, memory: int) -> Buffer:
+        """A buffer over a memory handle whose owner gives it back, not the buffer.
+
+        For native code that allocates by itself, as the runtime's allocator
+        does. Raises InvalidArgument for a handle that is none.
+        """
+        info = new("bp_memory_info")
+        self.check(self.api.mem.describe(self.handle, memory, info))
+        visible = "host_visible" in self.info.capabilities
+        host = int(ffi.cast("uintptr_t", info.host)) if visible else 0
+        buffer = Buffer(self, memory, int(info.bytes), host)
+        buffer.borrowed = True
+        return buffer
+
+    @property
+    def native_api(self) -> int:
+        """The address of the backend's completed `bp_api`, for native code above the HAL."""
+        return int(ffi.cast("uintptr_t", self.api))
+
     def empty(self, shape: Sequence[int], dtype: DType | DTypeLike) -> Tensor:
         """A dense tensor with undefined content, in a buffer of its own."""
         kind = as_dtype(dtype)

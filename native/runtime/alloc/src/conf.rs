@@ -1,0 +1,85 @@
+//! Options as text: `key:value,key:value`, as in `BEDPLATE_RUNTIME_ALLOC_CONF`.
+
+use crate::error::{Error, Result};
+use crate::pool::Config;
+
+/// The options' names.
+pub const KEYS: [&str; 10] = [
+    "unit",
+    "mapping",
+    "piece",
+    "addresses",
+    "slack_milli",
+    "plain_slack_milli",
+    "whole_milli",
+    "quick_bytes",
+    "quarantine_bytes",
+    "wait",
+];
+
+/// Changes a configuration by a text; an empty one changes nothing.
+pub fn apply(config: &mut Config, text: &str) -> Result<()> {
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (key, value) = part.split_once(':').ok_or_else(|| {
+            Error::Invalid(format!("option `{part}` has no value; write it as key:value"))
+        })?;
+        let (key, value) = (key.trim(), value.trim());
+        match key {
+            "mapping" => config.mapping = switch(key, value)?,
+            "wait" => config.wait = switch(key, value)?,
+            _ => {
+                let number = value.parse().map_err(|_| {
+                    Error::Invalid(format!("option `{key}` is `{value}`, which is no number"))
+                });
+                *field(config, key)? = number?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn field<'a>(config: &'a mut Config, key: &str) -> Result<&'a mut u64> {
+    Ok(match key {
+        "unit" => &mut config.unit,
+        "piece" => &mut config.piece,
+        "addresses" => &mut config.addresses,
+        "slack_milli" => &mut config.slack_milli,
+        "plain_slack_milli" => &mut config.plain_slack_milli,
+        "whole_milli" => &mut config.whole_milli,
+        "quick_bytes" => &mut config.quick_bytes,
+        "quarantine_bytes" => &mut config.quarantine_bytes,
+        _ => {
+            let known = KEYS.join(", ");
+            return Err(Error::Invalid(format!("no option is called `{key}`; there are {known}")));
+        }
+    })
+}
+
+fn switch(key: &str, value: &str) -> Result<bool> {
+    match value {
+        "on" | "true" | "1" => Ok(true),
+        "off" | "false" | "0" => Ok(false),
+        _ => Err(Error::Invalid(format!("option `{key}` is `{value}`; write on or off"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_set_or_refused_by_name() {
+        let mut config = Config::default();
+        apply(&mut config, "unit:256, mapping:off,quick_bytes:0,").unwrap();
+        assert_eq!((config.unit, config.mapping, config.quick_bytes), (256, false, 0));
+        for (text, part) in [
+            ("unit", "no value"),
+            ("unit:x", "no number"),
+            ("u:1", "no option"),
+            ("wait:maybe", "on or off"),
+        ] {
+            let error = apply(&mut config, text).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Random histories against a model that knows who may touch which byte.
+//!
+//! The model keeps every live range, and for freed ranges the moments until
+//! which work on some stream may still touch them. The device runs its streams
+//! in any order. A block given out must overlap nothing live, nothing that
+//! another stream may still touch, and must have memory behind it. Seeds are
+//! printed; OPERATIONS sets the length (make soak runs ten million).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bedplate_alloc::allocator::{Allocation, Allocator};
+use bedplate_alloc::error::Error;
+use bedplate_alloc::fake::Fake;
+use bedplate_alloc::phys::Phys;
+use bedplate_alloc::pool::Config;
+
+const STREAMS: u32 = 3;
+const POOL: u32 = 2;
+
+/// xorshift64*, Vigna 2016.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % below
+    }
+}
+
+#[derive(Default)]
+struct Model {
+    live: BTreeMap<u64, (u64, u32)>,
+    touched: Vec<(u64, u64, u32, u64)>,
+}
+
+impl Model {
+    fn overlaps_live(&self, at: u64, bytes: u64) -> bool {
+        self.live.range(..at + bytes).next_back().map_or(false, |(&a, &(b, _))| a + b > at)
+    }
+
+    fn check(&mut self, fake: &Fake, got: &Allocation, stream: u32, real: &[u64]) {
+        let (at, end) = (got.address, got.address + got.bytes);
+        assert!(!self.overlaps_live(at, got.bytes), "{got:?} overlaps a live block");
+        assert!(fake.is_backed(at, got.bytes), "{got:?} has no memory behind it");
+        let reached = |s: u32| fake.completed(real[s as usize]).unwrap();
+        for &(a, e, s, value) in &self.touched {
+            assert!(
+                s == stream || e <= at || a >= end || reached(s) >= value,
+                "{got:?} on {stream}: stream {s} works on it until {value}, is at {}",
+                reached(s)
+            );
+        }
+        self.touched.retain(|touch| reached(touch.2) < touch.3);
+        self.live.insert(at, (got.bytes, stream));
+    }
+}
+
+fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
+    println!("seed {seed}");
+    let fake = Arc::new(Fake::new(3 << 30, piece));
+    fake.hold();
+    let allocator = Allocator::new(Box::new(fake.clone()), config).unwrap();
+    let mut draw = Random(seed * 2 + 1);
+    let mut model = Model::default();
+    let real: Vec<u64> = (0..u64::from(STREAMS)).map(|t| 100 + t).collect();
+    let mut submitted = [0u64; STREAMS as usize];
+    for &timeline in &real {
+        allocator.open_stream(timeline, 0).unwrap();
+    }
+    let mut blocks: Vec<(Allocation, Vec<u32>)> = Vec::new();
+    for step in 0..operations {
+        match draw.next(100) {
+            0..=44 => {
+                let stream = draw.next(u64::from(STREAMS)) as u32;
+                let bytes = match draw.next(10) {
+                    0..=4 => draw.next(1 << 14) + 1,
+                    5..=7 => draw.next(1 << 20) + 1,
+                    _ => draw.next(60 << 20) + 1,
+                };
+                if failures && draw.next(20) == 0 {
+                    fake.fail_in(Some(draw.next(40)));
+                }
+                match allocator.allocate(POOL, bytes, stream) {
+                    Ok(got) => {
+                        assert!(got.bytes >= bytes);
+                        model.check(&fake, &got, stream, &real);
+                        blocks.push((got, Vec::new()));
+                    }
+                    Err(Error::OutOfMemory(_) | Error::Quota(_)) => {}
+                    Err(Error::Device(text)) if failures => assert!(text.contains("planted")),
+                    Err(other) => panic!("{other}"),
+                }
+                fake.fail_in(None);
+            }
+            45..=84 if !blocks.is_empty() => {
+                let (got, uses) = blocks.swap_remove(draw.next(blocks.len() as u64) as usize);
+                let (_, own) = model.live.remove(&got.address).unwrap();
+                let end = got.address + got.bytes;
+                for stream in uses.into_iter().chain([own]) {
+                    model.touched.push((got.address, end, stream, submitted[stream as usize]));
+                }
+                allocator.free(got.handle).unwrap();
+                assert!(matches!(allocator.free(got.handle), Err(Error::BadHandle { .. })));
+            }
+            85..=89 if !blocks.is_empty() => {
+                let stream = draw.next(u64::from(STREAMS)) as u32;
+                let index = draw.next(blocks.len() as u64) as usize;
+                allocator.used_on(blocks[index].0.handle, stream).unwrap();
+                blocks[index].1.push(stream);
+            }
+            90..=94 => {
+                let stream = draw.next(u64::from(STREAMS)) as u32;
+                submitted[stream as usize] += 1;
+                allocator.streams().advance(stream, submitted[stream as usize]).unwrap();
+            }
+            95..=98 => {
+                let stream = draw.next(u64::from(STREAMS)) as usize;
+                let now = fake.completed(real[stream]).unwrap();
+                let upto = now + draw.next(submitted[stream].saturating_sub(now) + 1);
+                fake.reach(real[stream], upto.max(now));
+            }
+            _ if step % 7 == 0 => {
+                allocator.trim().unwrap();
+            }
+            _ => {}
+        }
+        if step % 512 == 0 {
+            allocator.check().unwrap();
+            let stats = allocator.stats(POOL).unwrap();
+            let live: u64 = blocks.iter().map(|(got, _)| got.bytes).sum();
+            let counted = stats.small.allocated_bytes.current + stats.large.allocated_bytes.current;
+            assert_eq!(counted, live, "step {step}");
+            let figures = [stats.small.allocation, stats.large.allocation];
+            let current: u64 = figures.iter().map(|f| f.current).sum();
+            assert_eq!(current, blocks.len() as u64);
+            assert!(figures.iter().all(|f| f.allocated - f.freed == f.current));
+            let reserved = stats.small.reserved_bytes.current + stats.large.reserved_bytes.current;
+            assert_eq!(reserved, fake.used());
+        }
+    }
+    for (got, _) in blocks {
+        allocator.free(got.handle).unwrap();
+    }
+    allocator.check().unwrap();
+    drop(allocator);
+    assert_eq!(fake.used(), 0, "all memory is given back");
+}
+
+fn operations(usual: u64) -> u64 {
+    std::env::var("OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn mapped() {
+    for seed in 0..4 {
+        run(seed, operations(60_000), 2 << 20, Config::default(), false);
+    }
+}
+
+#[test]
+fn plain() {
+    for seed in 10..14 {
+        run(seed, operations(60_000), 0, Config::default(), false);
+    }
+}
+
+#[test]
+fn every_driver_call_fails_at_some_time() {
+    for seed in 20..24 {
+        for piece in [0, 2 << 20] {
+            run(seed, operations(40_000), piece, Config::default(), true);
+        }
+    }
+}
+
+#[test]
+fn with_quarantine() {
+    let config = Config { quarantine_bytes: 64 << 20, ..Config::default() };
+    for seed in 30..32 {
+        run(seed, operations(40_000), 2 << 20, config.clone(), false);
+    }
+}

@@ -1,0 +1,199 @@
+"""`bedplate memory`: what allocators make of a recorded trace."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bedplate.cli.flags import common_flags
+from bedplate.cli.output import note, people, print_json, print_table
+from bedplate.core import files
+from bedplate.core.errors import EXIT_DONE, UsageError
+from bedplate.core.units import format_bytes, parse_bytes
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from bedplate.runtime.api import Outcome, Trace
+
+TRACE = "RMM's CSV, a .bpt log or a PyTorch snapshot; .xz and .gz are read too"
+
+
+def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `memory` and its verbs."""
+    parser = verbs.add_parser("memory", help="replay, plan and draw traces of device memory")
+    inner = parser.add_subparsers(title="verbs", metavar="VERB", dest="memory_verb", required=True)
+    verb = inner.add_parser(
+        "replay", help="what policies would have held for a trace", parents=[common_flags()]
+    )
+    verb.add_argument("trace", metavar="TRACE", help=TRACE)
+    verb.add_argument(
+        "--policy",
+        action="append",
+        metavar="NAME",
+        help="bedplate, bedplate-noremap, planned, pytorch, rmm, best-fit, buddy or slab; again "
+        "for more; default: bedplate and pytorch",
+    )
+    verb.add_argument("--capacity", metavar="SIZE", help="of the device; default: no end")
+    verb.set_defaults(run=replay)
+    verb = inner.add_parser(
+        "plan", help="place a trace with its lifetimes known", parents=[common_flags()]
+    )
+    verb.add_argument("trace", metavar="TRACE", help=TRACE)
+    verb.add_argument("-o", "--out", metavar="FILE", help="write the offsets here, as JSON")
+    verb.set_defaults(run=plan)
+    verb = inner.add_parser(
+        "show", help="draw address over time, here or as a page", parents=[common_flags()]
+    )
+    verb.add_argument("trace", metavar="TRACE", help=TRACE)
+    verb.add_argument("--policy", default="bedplate", metavar="NAME", help="default: bedplate")
+    verb.add_argument("--html", metavar="FILE", help="write a page that opens in any browser")
+    verb.set_defaults(run=show)
+    verb = inner.add_parser(
+        "convert", help="write a trace in another form", parents=[common_flags()]
+    )
+    verb.add_argument("trace", metavar="TRACE", help=TRACE)
+    verb.add_argument("out", metavar="OUT", help="ends in .csv (RMM's columns) or .bpt")
+    verb.set_defaults(run=convert)
+
+
+def _load(arguments: argparse.Namespace) -> Trace:
+    from bedplate.cli.progress import waiting
+    from bedplate.runtime.api import load_trace
+
+    with waiting(people(arguments)) as say:
+        say(f"reading {arguments.trace}")
+        return load_trace(arguments.trace)
+
+
+def replay(arguments: argparse.Namespace) -> int:
+    """A table: live, reserved, their ratio, failures and driver calls of each policy."""
+    from bedplate.cli.progress import waiting
+    from bedplate.runtime.api import POLICIES, find_job
+    from bedplate.runtime.api import replay as run
+
+    names = arguments.policy or ["bedplate", "pytorch"]
+    for name in names:
+        _known(name, POLICIES)
+    capacity = parse_bytes(arguments.capacity) if arguments.capacity else 1 << 62
+    trace = _load(arguments)
+    job = find_job(arguments.trace)
+    outcomes = []
+    with waiting(people(arguments)) as say:
+        for name in names:
+            say(f"replaying {len(trace):,} records by {name}")
+            peak = job.peak_reserved_bytes if job else None
+            outcomes.append(run(trace, name, capacity_bytes=capacity, recorded_peak_bytes=peak))
+    if arguments.json:
+        print_json([_row(outcome) for outcome in outcomes])
+        return EXIT_DONE
+    columns = ("policy", "live", "reserved", "ratio", "failed", "driver calls", "")
+    rows = [
+        (
+            outcome.policy,
+            format_bytes(outcome.live_peak_bytes),
+            format_bytes(outcome.reserved_peak_bytes),
+            f"{outcome.ratio:.3f}",
+            outcome.out_of_memory,
+            f"{outcome.driver_calls:,}",
+            outcome.note,
+        )
+        for outcome in outcomes
+    ]
+    print_table(columns, rows, title=job.what if job else "")
+    if job and job.peak_reserved_bytes:
+        note(
+            arguments,
+            f"recorded on {job.device}, PyTorch {job.torch}: "
+            f"{format_bytes(job.peak_reserved_bytes)} reserved, "
+            f"{format_bytes(job.peak_reserved_expandable_bytes)} with expandable segments",
+        )
+    return EXIT_DONE
+
+
+def _known(name: str, policies: tuple[str, ...]) -> None:
+    from bedplate.core import nearest
+
+    if name not in policies:
+        raise UsageError(f"unknown policy {name!r}", remedy=nearest.hint(name, set(policies)))
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "policy": outcome.policy,
+        "live_peak_bytes": outcome.live_peak_bytes,
+        "reserved_peak_bytes": outcome.reserved_peak_bytes,
+        "reserved_end_bytes": outcome.reserved_end_bytes,
+        "ratio": round(outcome.ratio, 6),
+        "requests": outcome.requests,
+        "out_of_memory": outcome.out_of_memory,
+        "driver_calls": outcome.driver_calls,
+        "note": outcome.note,
+    }
+
+
+def plan(arguments: argparse.Namespace) -> int:
+    """The size of an offline placement, and the bound below it."""
+    from bedplate.cli.progress import waiting
+    from bedplate.runtime.api import plan as run
+
+    trace = _load(arguments)
+    with waiting(people(arguments)) as say:
+        say(f"planning {len(trace):,} records")
+        made = run(trace)
+    if arguments.out:
+        import msgspec
+
+        content = {
+            "bytes": made.bytes,
+            "lower_bound_bytes": made.lower_bound_bytes,
+            "offsets": made.offsets.tolist(),
+        }
+        files.replace(Path(arguments.out), msgspec.json.encode(content))
+    if arguments.json:
+        print_json({"bytes": made.bytes, "lower_bound_bytes": made.lower_bound_bytes})
+        return EXIT_DONE
+    over = made.bytes / made.lower_bound_bytes if made.lower_bound_bytes else 1.0
+    print(
+        f"{len(made.offsets):,} requests fit in {format_bytes(made.bytes)}; no placement needs "
+        f"less than {format_bytes(made.lower_bound_bytes)} ({over:.4f} of it)"
+    )
+    return EXIT_DONE
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """The picture of a replay, in the terminal or as a page."""
+    from bedplate.runtime.api import POLICIES, find_job, picture_page, picture_text
+    from bedplate.runtime.api import replay as run
+
+    _known(arguments.policy, POLICIES)
+    trace = _load(arguments)
+    outcome = run(trace, arguments.policy)
+    job = find_job(arguments.trace)
+    if arguments.html:
+        title = f"Device memory of {Path(arguments.trace).name.partition('.')[0]}"
+        if job and job.what:
+            title += f": {job.what}"
+        files.replace(Path(arguments.html), picture_page(trace, outcome, title))
+        note(arguments, f"wrote {arguments.html}")
+    elif not arguments.json:
+        print(picture_text(trace, outcome))
+    if arguments.json:
+        print_json(_row(outcome))
+    return EXIT_DONE
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """Write a trace as CSV or as a binary log."""
+    from bedplate.runtime.api import write_csv, write_log
+
+    writer = {".csv": write_csv, ".bpt": write_log}.get(Path(arguments.out).suffix)
+    if writer is None:
+        raise UsageError(
+            f"{arguments.out} ends in neither .csv nor .bpt", remedy="name the form by its ending"
+        )
+    trace = _load(arguments)
+    writer(Path(arguments.out), trace)
+    note(arguments, f"wrote {len(trace):,} records to {arguments.out}")
+    return EXIT_DONE

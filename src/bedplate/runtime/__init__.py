@@ -1,0 +1,1 @@
+"""Device memory by pools and streams; replay, planning and pictures of traces."""

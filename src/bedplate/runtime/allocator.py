@@ -1,0 +1,220 @@
+"""The allocator of a device, its pools, streams and blocks.
+
+    with Allocator(open_device("cpu")) as memory:
+        main, side = memory.stream(), memory.stream()
+        block = memory.pool("activations").allocate(1 << 20, main)
+        block.used_on(side)
+        block.free()
+
+A stream stands over a timeline: `advance` says which value the work submitted
+so far will signal, and a freed block is given to another stream only when that
+value has passed.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from bedplate.hal.api import Buffer, Device, Range, Timeline
+from bedplate.runtime.errors import OptionsInvalid
+from bedplate.runtime.native import check, ffi, library
+from bedplate.runtime.stats import PoolStats, read
+
+POOLS = ("weights", "kv", "activations", "scratch", "capture")
+OPTIONS_VARIABLE = "BEDPLATE_RUNTIME_ALLOC_CONF"
+PIECE_BYTES = 2 << 20
+"""What every device that maps addresses maps: the least of CUDA's devices."""
+
+_SEALS = {"open": 0, "count": 1, "refuse": 2}
+Seal = Literal["open", "count", "refuse"]
+
+
+class Stream:
+    """Work in order on a timeline; belongs to the thread that made it."""
+
+    def __init__(self, memory: Allocator, timeline: Timeline | None, handle: int) -> None:
+        self._memory = memory
+        self.timeline = timeline
+        out = ffi.new("uint32_t *")
+        check(library().bp_runtime_stream_open(memory.native, handle, 0, out))
+        self.number = int(out[0])
+
+    def advance(self, value: int) -> None:
+        """The work submitted so far will move the timeline to `value`. It never goes back."""
+        check(library().bp_runtime_stream_advance(self._memory.native, self.number, value))
+
+    def close(self) -> None:
+        """End it. Fences of freed blocks outlive it; so does its timeline, with the device."""
+        check(library().bp_runtime_stream_close(self._memory.native, self.number))
+
+
+class Block:
+    """A live block. `bytes` is its size as cut, at least what was asked."""
+
+    __slots__ = ("_memory", "address", "bytes", "handle", "memory", "offset")
+
+    def __init__(self, memory: Allocator, native: Any) -> None:
+        self._memory = memory
+        self.handle = int(native.handle)
+        self.address = int(native.address)
+        self.bytes = int(native.bytes)
+        self.memory = int(native.memory)
+        self.offset = int(native.offset)
+
+    def used_on(self, stream: Stream) -> None:
+        """Work on another stream uses it: its free waits for that stream too."""
+        check(library().bp_runtime_used_on(self._memory.native, self.handle, stream.number))
+
+    def free(self) -> None:
+        """Give it back. Raises BadBlock the second time."""
+        check(library().bp_runtime_free(self._memory.native, self.handle))
+
+    @property
+    def range(self) -> Range:
+        """Where it lies in the device's memory, for commands. Raises OptionsInvalid
+        when only addresses name it."""
+        return self._memory.range_of(self)
+
+    def __repr__(self) -> str:
+        return f"<Block {self.bytes} bytes at {self.address:#x}>"
+
+
+class Pool:
+    """One use of memory; see `Allocator.pool`."""
+
+    def __init__(self, memory: Allocator, name: str) -> None:
+        self._memory = memory
+        self.name = name
+        self.number = POOLS.index(name)
+
+    def allocate(self, bytes: int, stream: Stream) -> Block:
+        """A block of at least `bytes` for work on `stream`. No bytes give an empty block.
+
+        Raises OutOfMemory, OverQuota, and SteadyStateViolation after `seal`.
+        """
+        if not 0 <= bytes < 1 << 64:
+            raise OptionsInvalid(f"a block of {bytes} bytes", remedy="ask for 0 or more")
+        out = ffi.new("bp_runtime_block *")
+        native = self._memory.native
+        check(library().bp_runtime_allocate(native, self.number, bytes, stream.number, out))
+        return Block(self._memory, out)
+
+    def limit(self, bytes: int) -> None:
+        """What it may hold from the device at most; 0 for no limit."""
+        check(library().bp_runtime_quota(self._memory.native, self.number, bytes))
+
+    def stats(self) -> PoolStats:
+        """Its figures now."""
+        out = ffi.new("bp_runtime_stats_out *")
+        check(library().bp_runtime_stats(self._memory.native, self.number, out))
+        return read(self.name, out)
+
+
+class Allocator:
+    """Pools over a device, best as a context. The device must outlive it.
+
+    `options` is `key:value,key:value`, after those of `BEDPLATE_RUNTIME_ALLOC_CONF`;
+    docs/reference/runtime.md lists them. Raises OptionsInvalid.
+    """
+
+    def __init__(self, device: Device, options: str = "") -> None:
+        self.device: Device | None = device
+        piece = PIECE_BYTES if "address_reserve" in device.info.capabilities else 0
+        text = ",".join(filter(None, (os.environ.get(OPTIONS_VARIABLE, ""), options))).encode()
+        out = ffi.new("bp_runtime **")
+        api = ffi.cast("void *", device.native_api)
+        check(library().bp_runtime_open(api, device.handle, piece, text, len(text), out))
+        self._start(out[0])
+
+    def _start(self, native: Any) -> None:
+        self.native = native
+        self._segments: dict[int, Buffer] = {}
+        self.pools = {name: Pool(self, name) for name in POOLS}
+
+    def stream(self) -> Stream:
+        """A new stream over a timeline of its own, owned by the calling thread."""
+        if self.device is None:
+            raise OptionsInvalid("a device of numbers has no timelines")
+        timeline = self.device.timeline()
+        return Stream(self, timeline, timeline.handle)
+
+    def pool(self, name: str) -> Pool:
+        """`weights`, `kv`, `activations`, `scratch` or `capture`."""
+        if name not in self.pools:
+            raise OptionsInvalid(
+                f"there is no pool {name!r}", remedy=f"use one of {', '.join(POOLS)}"
+            )
+        return self.pools[name]
+
+    def stats(self, pool: str) -> PoolStats:
+        """The figures of a pool."""
+        return self.pool(pool).stats()
+
+    def seal(self, mode: Seal = "refuse") -> None:
+        """From now on a call of the driver is refused, or counted as a violation.
+
+        Calls are allocations, releases, maps, unmaps and waits. `open` ends it.
+        """
+        if mode not in _SEALS:
+            raise OptionsInvalid(f"there is no seal {mode!r}", remedy="use open, count or refuse")
+        check(library().bp_runtime_seal(self.native, _SEALS[mode]))
+
+    def trim(self) -> int:
+        """Give memory with nothing in it back to the device; the bytes given back."""
+        out = ffi.new("uint64_t *")
+        check(library().bp_runtime_trim(self.native, out))
+        return int(out[0])
+
+    def check(self) -> None:
+        """Check the invariants; RuntimeFault names the block that breaks one."""
+        check(library().bp_runtime_check(self.native))
+
+    def findings(self) -> list[str]:
+        """What the sanitizer (option `quarantine_bytes`) found since the last call."""
+        room = 1 << 16
+        buffer, length = ffi.new("char[]", room), ffi.new("uint64_t *")
+        check(library().bp_runtime_findings(self.native, buffer, room, length))
+        return bytes(ffi.string(buffer)).decode().splitlines()
+
+    def blocks(self) -> list[Any]:
+        """Every block and hole, in address order within its segment; native structs."""
+        count = ffi.new("uint64_t *")
+        room = 1024
+        while True:
+            out = ffi.new("bp_runtime_seen[]", room)
+            check(library().bp_runtime_blocks(self.native, out, room, count))
+            if count[0] <= room:
+                return list(out[0 : int(count[0])])
+            room = int(count[0])
+
+    def range_of(self, block: Block) -> Range:
+        """See `Block.range`."""
+        if self.device is None or block.memory == 0:
+            raise OptionsInvalid(
+                f"{block!r} is named by its address alone",
+                remedy="pass the address, or open the allocator with mapping:off",
+            )
+        segment = self._segments.get(block.memory)
+        if segment is None:
+            segment = self.device.borrow(block.memory)
+            self._segments[block.memory] = segment
+        return Range(segment, block.offset, block.bytes)
+
+    def close(self) -> None:
+        """Give all memory back, live blocks too. Twice is fine."""
+        if self.native != ffi.NULL:
+            native, self.native = self.native, ffi.NULL
+            check(library().bp_runtime_close(native))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
