@@ -7,11 +7,12 @@ goes wrong, the supervisor is stopped before the error is raised.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from bedplate.core.paths import make_private, run_dir, unusable
 from bedplate.core.python import PYTHON
 from bedplate.orchestrator import record
 from bedplate.orchestrator.errors import StartFailed, StartLacks, StartRefused, StopFailed
+from bedplate.orchestrator.interrupt import held_back
 
 START_DEADLINE_S = 300.0
 LOG_FILE = "supervisor.log"
@@ -81,6 +83,28 @@ class Launch:
                 raise StartLacks(f"no process can be started: {cause.strerror}") from cause
 
 
+@contextlib.contextmanager
+def started(launch: Launch) -> Iterator[subprocess.Popen[bytes]]:
+    """The supervisor's process, stopped when the block fails, however early that is.
+
+    Raises what `Launch.start` does.
+    """
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with held_back():
+            process = launch.start()
+        yield process
+    except BaseException:
+        _stop(process)
+        raise
+
+
+def _stop(process: subprocess.Popen[bytes] | None) -> None:
+    if process is not None and process.poll() is None:
+        process.terminate()
+        process.wait()
+
+
 def wait_ready(
     data: Path,
     process: subprocess.Popen[bytes] | None,
@@ -121,9 +145,7 @@ def wait_ready(
             f"the platform was not ready within {deadline_s:g} s", remedy=_see_logs(data)
         )
     except BaseException:
-        if process is not None and process.poll() is None:
-            process.terminate()
-            process.wait()
+        _stop(process)
         raise
 
 

@@ -25,7 +25,7 @@ from bedplate.core.paths import data_dir as default_data_dir
 from bedplate.core.paths import run_dir
 from bedplate.orchestrator import record
 from bedplate.orchestrator.config import GatewayConfig
-from bedplate.orchestrator.launch import Launch, Note, wait_gone, wait_ready
+from bedplate.orchestrator.launch import Launch, Note, started, wait_gone, wait_ready
 from bedplate.orchestrator.load import read_load
 from bedplate.orchestrator.orphans import wait_for_orphans
 from bedplate.orchestrator.startkey import start_key
@@ -118,8 +118,8 @@ class Platform:
             )
             # Nothing has refused it so far.
             on_note(f"starting {model_name(launch.model)}")
-            process = launch.start()
-            found = wait_ready(data, process, on_note)
+            with started(launch) as process:
+                found = wait_ready(data, process, on_note)
         if found.pid != process.pid:  # another start was faster; the key is in force all the same
             return replace(cls._found(data, found, wanted, on_note), key=key.made)
         return cls(data, found.url, found.model, key.made, True, process)
