@@ -212,3 +212,24 @@ def test_a_list_without_a_device_says_so_by_its_code(
     for words in ((), ("--json",)):
         assert main(["hal", "list", *words]) == 3
     assert '"backends": []' in capsys.readouterr().out
+
+
+def test_new_says_how_to_build_and_test_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each file by its path, then two commands that work from where one stands."""
+    folder = tmp_path / "mine"
+    assert main(["hal", "new", "mine", "-o", str(folder)]) == 0
+    *paths, line = capsys.readouterr().out.splitlines()
+    assert {Path(path) for path in paths} == set(folder.iterdir())
+    commands = f"make -C {folder}; test it with: bedplate hal conform {folder}/mine.json"
+    assert line == f"build it with: {commands}"
+
+
+@pytest.mark.parametrize(("rounds", "code"), [(1, 0), (0, 2), (-1, 2)])
+def test_one_round_is_enough_and_none_is_not(
+    monkeypatch: pytest.MonkeyPatch, data: Path, rounds: int, code: int
+) -> None:
+    """The number is checked before a device is opened."""
+    monkeypatch.setattr("bedplate.hal.api.bench_device", lambda device, rounds, seed: [])
+    assert main(["hal", "bench", "cpu", "--rounds", str(rounds)]) == code
