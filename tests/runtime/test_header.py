@@ -21,7 +21,7 @@ def declarations(text: str) -> dict[str, str]:
             kind, _, names = line.strip().partition(" ")
             fields += [f"{kind} {name.strip()}" for name in names.split(",") if name]
         found[match[2]] = ";".join(fields)
-    for match in re.finditer(r"(u?int\w+) (bp_runtime_\w+)\((.*?)\);", text, re.S):
+    for match in re.finditer(r"(u?int\w+|void) \*?(bp_runtime_\w+)\((.*?)\);", text, re.S):
         found[match[2]] = match[1] + re.sub(r"\s+", "", match[3])
     return found
 

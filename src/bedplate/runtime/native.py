@@ -74,6 +74,10 @@ int32_t bp_runtime_replay(const char *policy, uint64_t length, uint64_t capacity
                           uint64_t *reserved, bp_runtime_outcome *out);
 int32_t bp_runtime_plan(const bp_runtime_record *trace, uint64_t count, uint64_t *offsets,
                         uint64_t capacity, uint64_t *bytes, uint64_t *lower_bound);
+void *bp_runtime_torch_allocate(intptr_t bytes, int device, void *stream);
+void bp_runtime_torch_free(void *address, intptr_t bytes, int device, void *stream);
+void bp_runtime_torch_record_stream(void *address, void *stream);
+int32_t bp_runtime_torch_stats(int device, bp_runtime_stats_out *out);
 int32_t bp_runtime_open_fake(uint64_t capacity, uint64_t piece, const char *options,
                              uint64_t length, bp_runtime **out);
 int32_t bp_runtime_fake_hold(bp_runtime *);

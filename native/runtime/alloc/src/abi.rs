@@ -50,8 +50,9 @@ pub struct Seen {
 
 thread_local!(static LAST: RefCell<String> = const { RefCell::new(String::new()) });
 
+/// Keeps the sentence for this thread; the status.
 #[cold]
-fn failed(error: &Error) -> i32 {
+pub fn failed(error: &Error) -> i32 {
     LAST.with(|last| *last.borrow_mut() = error.to_string());
     match error {
         Error::Invalid(_) => -1,
@@ -65,7 +66,8 @@ fn failed(error: &Error) -> i32 {
     }
 }
 
-fn guarded(run: impl FnOnce() -> Result<()>) -> i32 {
+/// Runs what no allocator is disabled by.
+pub fn guarded(run: impl FnOnce() -> Result<()>) -> i32 {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => failed(&error),

@@ -77,6 +77,11 @@ impl Stream {
         }
     }
 
+    /// As `Streams::advance`, from many threads: the largest value stays.
+    pub fn advance_to(&self, value: u64) {
+        self.submitted.fetch_max(value.wrapping_add(self.base.get()), Ordering::AcqRel);
+    }
+
     /// The counts of a pool's quick bins, for any thread to read.
     pub fn local_of(&self, pool: usize) -> &Local {
         &self.shelves[pool % SHELVES].local

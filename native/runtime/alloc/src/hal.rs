@@ -137,10 +137,7 @@ impl Phys for Hal {
     }
 
     fn unmap(&self, address: u64, bytes: u64) -> PhysResult<()> {
-        for at in (address..address + bytes).step_by(self.piece as usize) {
-            call!(self, mem.unmap(at, self.piece))?;
-        }
-        Ok(())
+        call!(self, mem.unmap(address, bytes))
     }
 
     fn completed(&self, timeline: u64) -> PhysResult<u64> {

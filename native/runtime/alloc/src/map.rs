@@ -250,13 +250,22 @@ impl Map {
             Some((first, end)) => (first.max(end.saturating_sub(most)), end),
             None => return Ok(Ok(Vec::new())),
         };
+        let mut reached = end;
+        let mut failure = None;
+        while reached > first && failure.is_none() {
+            match g.phys.unmap(self.base + (reached - 1) * self.piece, self.piece) {
+                Ok(()) => reached -= 1,
+                Err(error) => failure = Some(error),
+            }
+        }
+        // What was unmapped before a failure is taken all the same.
+        if let (true, Some(error)) = (reached == end, failure) {
+            return Ok(Err(error));
+        }
+        let first = reached;
         let address = self.base + first * self.piece;
         let bytes = (end - first) * self.piece;
         arena.bins.take(g.slab, index);
-        if let Err(error) = g.phys.unmap(address, bytes) {
-            arena.bins.put(g.slab, index);
-            return Ok(Err(error));
-        }
         let head = address - g.slab.at(index).address.get();
         let middle = if head > 0 {
             let middle = arena.split(g, index, head)?;

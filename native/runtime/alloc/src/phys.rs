@@ -42,7 +42,7 @@ pub trait Phys: Send + Sync {
     fn unreserve(&self, address: u64, bytes: u64) -> PhysResult<()>;
     /// Puts memory behind addresses.
     fn map(&self, address: u64, handle: u64, bytes: u64) -> PhysResult<()>;
-    /// Takes the memory from behind addresses: whole pieces, all mapped.
+    /// Takes the memory from behind addresses: one piece, as it was mapped.
     fn unmap(&self, address: u64, bytes: u64) -> PhysResult<()>;
     /// The value a timeline has reached.
     fn completed(&self, timeline: u64) -> PhysResult<u64>;

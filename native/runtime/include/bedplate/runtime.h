@@ -127,6 +127,13 @@ int32_t bp_runtime_fake_fail_in(bp_runtime *, uint64_t calls);
 int32_t bp_runtime_fake_calls(bp_runtime *, bp_runtime_fake_counts *out);
 int32_t bp_runtime_fake_scribble(bp_runtime *, uint64_t address, uint64_t offset);
 
+/* The allocator as PyTorch's pluggable one, in the process's own CUDA context. Streams are the
+ * driver's. A failure is null, with its sentence on stderr. */
+void *bp_runtime_torch_allocate(intptr_t bytes, int device, void *stream);
+void bp_runtime_torch_free(void *address, intptr_t bytes, int device, void *stream);
+void bp_runtime_torch_record_stream(void *address, void *stream);
+int32_t bp_runtime_torch_stats(int device, bp_runtime_stats_out *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,183 @@
+//! The allocator as PyTorch's pluggable one: by pointer, on PyTorch's streams.
+//!
+//! PyTorch gives and takes pointers, so a map in shards finds the block; it
+//! names streams by their driver handle, so each gets a stream of ours on first
+//! sight. A free says that the work submitted to its stream until now may still
+//! use the block.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::os::raw::c_int;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::abi::{failed, guarded};
+use crate::allocator::Allocator;
+use crate::conf;
+use crate::cuda::Cuda;
+use crate::error::{Error, Result};
+use crate::pool::Config;
+use crate::stats::Stats;
+
+/// The pool that PyTorch's memory comes from.
+const POOL: u32 = 2;
+const SHARDS: usize = 64;
+/// The most devices of a process.
+const DEVICES: usize = 16;
+
+/// PyTorch's stream as both sides know it.
+#[derive(Clone, Copy)]
+struct Known {
+    own: u32,
+    submitted: &'static AtomicU64,
+}
+
+struct Torch {
+    allocator: Allocator,
+    cuda: Arc<Cuda>,
+    blocks: Vec<Mutex<HashMap<u64, u64>>>,
+    streams: Mutex<Vec<(usize, Known)>>,
+}
+
+static OPEN: Mutex<[Option<&'static Torch>; DEVICES]> = Mutex::new([None; DEVICES]);
+
+impl Torch {
+    fn open(device: usize) -> Result<&'static Torch> {
+        if device >= DEVICES {
+            return Err(Error::Invalid(format!("device {device} of at most {DEVICES}")));
+        }
+        let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(torch) = open[device] {
+            return Ok(torch);
+        }
+        let mut config = Config::default();
+        let options = std::env::var("BEDPLATE_RUNTIME_ALLOC_CONF").unwrap_or_default();
+        conf::apply(&mut config, &options)?;
+        let cuda = Arc::new(Cuda::open(device as i32).map_err(Error::Device)?);
+        // Lives as long as the process: PyTorch frees until its very end.
+        let torch: &'static Torch = Box::leak(Box::new(Torch {
+            allocator: Allocator::new(Box::new(cuda.clone()), config)?,
+            cuda,
+            blocks: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            streams: Mutex::default(),
+        }));
+        open[device] = Some(torch);
+        Ok(torch)
+    }
+
+    /// Our stream for PyTorch's. The thread that first uses it owns its quick
+    /// bins; others take the pool's lock. A process has few streams.
+    fn stream(&self, stream: usize) -> Result<Known> {
+        let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, known)) = streams.iter().find(|(handle, _)| *handle == stream) {
+            return Ok(*known);
+        }
+        let (timeline, submitted) = self.cuda.timeline(stream).map_err(crate::fence::device)?;
+        let known = Known { own: self.allocator.open_stream(timeline, 0)?, submitted };
+        streams.push((stream, known));
+        Ok(known)
+    }
+
+    /// Work may have been submitted to the stream until now.
+    fn advance(&self, known: Known) {
+        let value = known.submitted.fetch_add(1, Ordering::AcqRel) + 1;
+        self.allocator.streams().at(known.own).advance_to(value);
+    }
+
+    fn shard(&self, address: u64) -> MutexGuard<'_, HashMap<u64, u64>> {
+        let shard = (address >> 9).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        self.blocks[shard as usize % SHARDS].lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn allocate(&self, bytes: u64, stream: usize) -> Result<u64> {
+        let known = self.stream(stream)?;
+        let got = self.allocator.allocate(POOL, bytes, known.own)?;
+        self.shard(got.address).insert(got.address, got.handle);
+        Ok(got.address)
+    }
+
+    fn free(&self, address: u64, stream: usize) -> Result<()> {
+        let handle = self.shard(address).remove(&address).ok_or_else(|| unknown(address))?;
+        let known = self.stream(stream)?;
+        self.advance(known);
+        // Nothing on the block's own stream; a fence when another one frees it.
+        self.allocator.used_on(handle, known.own)?;
+        self.allocator.free(handle)
+    }
+
+    fn used_on(&self, address: u64, stream: usize) -> Result<()> {
+        let handle = self.shard(address).get(&address).copied();
+        let known = self.stream(stream)?;
+        self.advance(known);
+        self.allocator.used_on(handle.ok_or_else(|| unknown(address))?, known.own)
+    }
+}
+
+fn unknown(address: u64) -> Error {
+    Error::BadHandle { handle: address, why: "no live block of this allocator starts here" }
+}
+
+/// PyTorch has no way to hear of a failure but null: the sentence goes to
+/// stderr.
+fn told<T>(run: impl FnOnce() -> Result<T>) -> Option<T> {
+    let error = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(value)) => return Some(value),
+        Ok(Err(error)) => error,
+        Err(_) => Error::Internal("a panic".into()),
+    };
+    eprintln!("bedplate: {error}");
+    failed(&error);
+    None
+}
+
+/// `alloc_fn` of `torch.cuda.memory.CUDAPluggableAllocator`.
+#[no_mangle]
+pub extern "C" fn bp_runtime_torch_allocate(
+    bytes: isize,
+    device: c_int,
+    stream: *mut c_void,
+) -> *mut c_void {
+    let address = told(|| Torch::open(device as usize)?.allocate(bytes as u64, stream as usize));
+    address.unwrap_or(0) as *mut c_void
+}
+
+/// `free_fn` of `torch.cuda.memory.CUDAPluggableAllocator`.
+#[no_mangle]
+pub extern "C" fn bp_runtime_torch_free(
+    address: *mut c_void,
+    _bytes: isize,
+    device: c_int,
+    stream: *mut c_void,
+) {
+    if !address.is_null() {
+        told(|| Torch::open(device as usize)?.free(address as u64, stream as usize));
+    }
+}
+
+/// Work on a stream uses a block: what `Tensor.record_stream` says. PyTorch
+/// tells no device, and addresses of all devices differ.
+#[no_mangle]
+pub extern "C" fn bp_runtime_torch_record_stream(address: *mut c_void, stream: *mut c_void) {
+    told(|| {
+        let open = *OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        let owner = open
+            .into_iter()
+            .flatten()
+            .find(|torch| torch.shard(address as u64).contains_key(&(address as u64)));
+        owner.ok_or_else(|| unknown(address as u64))?.used_on(address as u64, stream as usize)
+    });
+}
+
+/// The figures of a device's memory, once it is open.
+///
+/// # Safety
+/// `out` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn bp_runtime_torch_stats(device: c_int, out: *mut Stats) -> i32 {
+    guarded(|| {
+        // SAFETY: by the contract of this function.
+        unsafe { *out = Torch::open(device as usize)?.allocator.stats(POOL)? };
+        Ok(())
+    })
+}
