@@ -13,8 +13,10 @@
 
 #define BP_ERROR_BYTES 512
 
-/* Set this thread's text and return `status`. */
-int32_t bp_fail(int32_t status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Set this thread's text and return `status`. Cold: what leads here lies apart from the code that
+ * runs, which then takes fewer lines of the instruction cache. */
+int32_t bp_fail(int32_t status, const char *format, ...)
+    __attribute__((cold, format(printf, 2, 3)));
 
 /* This thread's text, terminated. */
 const char *bp_error_text(void);

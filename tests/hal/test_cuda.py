@@ -294,6 +294,50 @@ except DeviceLost as error:
     assert second == "a fault ended CUDA for this process; start it again"
 
 
+SINGLE = """
+import threading
+q, w = d.queue(), d.timeline()
+module = d.load_module('ptx', open(r'KERNELS').read())
+scale = module.kernel('scale')
+x, y = d.upload(np.arange(4, dtype='f4')), d.empty((4,), 'f4')
+def launch(values, signal, block=(4,)):
+    b = Batch()
+    b.launch(scale, (1,), values, block=block)
+    try:
+        q.submit(b, tag=5, signal=signal)
+    except HalError as error:
+        print(error.message)
+good = [y, x, F32(3.0), U32(4)]
+thread = threading.Thread(target=lambda: launch(good, []))
+thread.start(); thread.join()
+launch([y, x, F32(3.0)], [(w, 1)])
+launch(good, [(w, 1)], block=(4096,))
+print(w.value)
+v = d.timeline()
+launch(good, [(w, 1), (v, 1)])
+w.wait(1, 2 * 10**9); v.wait(1, 2 * 10**9)
+launch(good, [(w, 2)])
+w.wait(2, 2 * 10**9)
+print(*q.download(y))
+launch(good, [(w, 2)])
+try:
+    w.wait(3, 2 * 10**9)
+except HalError as error:
+    print(error.message)
+"""
+
+
+def test_a_launch_alone_is_held_to_the_same_rules(fake: Path) -> None:
+    """Refused with its place in the batch, signalled once or twice; from a thread of no context."""
+    kernels = ROOT / "native" / "hal" / "conform" / "kernels.ptx"
+    head = "from bedplate.hal.api import F32, U32\nfrom bedplate.hal.errors import HalError\n"
+    told = script(head + SINGLE.replace("KERNELS", str(kernels)), fake).splitlines()
+    assert told[0] == "command 0: 20 bytes of arguments; the kernel takes 24"
+    assert told[1].startswith("command 0: a block of 4096 x 1 x 1")
+    assert told[2:4] == ["0", "0.0 3.0 6.0 9.0"]
+    assert "batch 5: a timeline at 2 cannot be signalled to 2: it must grow" in told[4]
+
+
 def test_memory_comes_back_and_runs_out(fake: Path) -> None:
     """Sixteen times what the device has, one after the other; at once it is refused."""
     text = """

@@ -11,56 +11,50 @@
 #define MOST_FENCES   4096u
 #define ALIGN(bytes)  (((bytes) + 15ull) & ~15ull)
 
-/* Cuts pieces off the work's allocation; the sizes were counted. */
+/* What compiling answers, without a sentence, when the work's allocation is too small. */
+#define NO_ROOM BP_LAUNCH_NO_ROOM
+
+/* Cuts pieces off the work's allocation. */
 typedef struct bp_arena {
     unsigned char *next, *end;
 } bp_arena;
 
+static uint64_t left(const bp_arena *arena) {
+    return (uint64_t)(arena->end - arena->next);
+}
+
+/* Null when it does not fit. */
 static void *cut(bp_arena *arena, uint64_t bytes) {
     void *piece = arena->next;
-    arena->next += ALIGN(bytes);
+    bytes = ALIGN(bytes);
+    if (bytes > left(arena))
+        return NULL;
+    arena->next += bytes;
     return piece;
 }
 
-static int32_t at_command(uint32_t index, int32_t status) {
+static __attribute__((cold)) int32_t at_command(uint32_t index, int32_t status) {
     char why[BP_ERROR_BYTES];
     bp_error_copy(why, sizeof(why), NULL);
     return bp_fail(status, "command %u: %.440s", index, why);
 }
 
-/* Whether a launch has the size of this build's, so that its fields may be counted before it is
- * read; reading checks the rest. */
-static int is_whole_launch(const bp_command *given) {
-    return given && given->head.struct_version == 1 &&
-           given->head.struct_size == sizeof(bp_launch_command) && given->kind == BP_COMMAND_LAUNCH;
-}
-
-static int32_t measure_command(const bp_any_command *command, uint64_t *bytes) {
-    if (command->prefix.kind == BP_COMMAND_LAUNCH) {
-        uint64_t parameters = 0;
-        int32_t status = bp_launch_measure(&command->launch, &parameters);
-        if (status)
-            return status;
-        *bytes += ALIGN(parameters);
-        if (bp_batch_driver_own.pieces)
-            *bytes += ALIGN(command->launch.argument_count * sizeof(bp_piece));
-    } else if (command->prefix.kind == BP_COMMAND_OP) {
-        *bytes += ALIGN(bp_batch_driver_own.op_bytes);
-    }
-    return BP_OK;
-}
-
 static int32_t compile_launch(bp_device *device, const bp_launch_command *launch, bp_arena *arena,
                               bp_launch_node *node) {
     bp_piece *pieces = NULL;
-    if (bp_batch_driver_own.pieces)
-        pieces = cut(arena, launch->argument_count * sizeof(bp_piece));
+    uint32_t count = launch->argument_count;
+    if (bp_batch_driver_own.pieces) {
+        pieces = cut(arena, count * sizeof(bp_piece));
+        if (!pieces && count <= BP_MOST_ARGUMENTS)
+            return NO_ROOM;
+    }
     /* Packed where the next piece is cut, which is then as long as the arguments are. */
-    uint64_t room = arena->next < arena->end ? (uint64_t)(arena->end - arena->next) : 0;
-    int32_t status = bp_launch_compile(device, launch, room, arena->next, pieces, node);
+    int32_t status =
+        bp_launch_compile(device, launch, count, left(arena), arena->next, pieces, node);
     if (status)
         return status;
-    cut(arena, node->parameters_bytes);
+    if (!cut(arena, node->parameters_bytes))
+        return NO_ROOM;
     return bp_batch_driver_own.launch ? bp_batch_driver_own.launch(device, node) : BP_OK;
 }
 
@@ -112,6 +106,8 @@ static int32_t compile_op(bp_device *device, const bp_op_command *command, bp_ar
     if (!bp_batch_driver_own.op)
         return bp_fail(BP_UNSUPPORTED, "this backend has no ops");
     node->bound = cut(arena, bp_batch_driver_own.op_bytes);
+    if (!node->bound)
+        return NO_ROOM;
     return bp_batch_driver_own.op(device, command, node);
 }
 
@@ -148,7 +144,7 @@ static int32_t compile_fences(bp_device *device, const bp_fence *fences, uint32_
     return BP_OK;
 }
 
-static int32_t measure(const bp_batch *batch, uint64_t *bytes) {
+static int32_t check(const bp_batch *batch) {
     if (batch->flags)
         return bp_fail(BP_INVALID_ARGUMENT, "batch flags 0x%x are unknown", batch->flags);
     if (batch->command_count > MOST_COMMANDS || batch->wait_count > MOST_FENCES ||
@@ -160,47 +156,44 @@ static int32_t measure(const bp_batch *batch, uint64_t *bytes) {
     if ((batch->command_count && !batch->commands) || (batch->wait_count && !batch->wait) ||
         (batch->signal_count && !batch->signal))
         return bp_fail(BP_INVALID_ARGUMENT, "an array of the batch is null but has a count");
-    *bytes = ALIGN(sizeof(bp_work)) + ALIGN(batch->wait_count * sizeof(bp_point)) +
-             ALIGN(batch->signal_count * sizeof(bp_point)) +
-             ALIGN(batch->command_count * sizeof(bp_node));
-    for (uint32_t i = 0; i < batch->command_count; i++) {
-        bp_any_command own;
-        int32_t status = BP_OK;
-        const bp_any_command *command = (const bp_any_command *)(const void *)batch->commands[i];
-        if (!is_whole_launch(batch->commands[i]))
-            command = bp_command_read(batch->commands[i], &own, &status);
-        if (command)
-            status = measure_command(command, bytes);
-        if (status)
-            return at_command(i, status);
-    }
     return BP_OK;
 }
 
-/* An allocation of at least `bytes`: the spare one when it is large enough. */
-static bp_work *allocate(bp_work **spare, uint64_t bytes) {
-    bp_work *work = *spare;
-    if (work && work->capacity >= bytes) {
-        *spare = NULL;
-    } else {
-        work = malloc(bytes);
-        if (!work)
-            return NULL;
-        work->capacity = bytes;
+/* Bytes of a work without what its commands bring. */
+static uint64_t bare(const bp_batch *batch) {
+    return ALIGN(sizeof(bp_work)) + ALIGN(batch->wait_count * sizeof(bp_point)) +
+           ALIGN(batch->signal_count * sizeof(bp_point)) +
+           ALIGN(batch->command_count * sizeof(bp_node));
+}
+
+/* And what they bring, at most; one that will be refused brings anything. */
+static uint64_t brought(const bp_batch *batch) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < batch->command_count; i++) {
+        bp_any_command own;
+        int32_t status;
+        const bp_any_command *command = bp_command_read(batch->commands[i], &own, &status);
+        if (!command)
+            continue;
+        if (command->prefix.kind == BP_COMMAND_OP)
+            bytes += ALIGN(bp_batch_driver_own.op_bytes);
+        if (command->prefix.kind != BP_COMMAND_LAUNCH)
+            continue;
+        bytes += ALIGN(bp_launch_room(&command->launch));
+        if (bp_batch_driver_own.pieces && command->launch.argument_count <= BP_MOST_ARGUMENTS)
+            bytes += ALIGN(command->launch.argument_count * sizeof(bp_piece));
     }
-    uint64_t capacity = work->capacity;
-    memset(work, 0, sizeof(*work));
-    work->capacity = capacity;
-    return work;
+    return bytes;
 }
 
 static int32_t fill(bp_device *device, const bp_batch *batch, bp_work *work) {
     unsigned char *whole = (unsigned char *)work;
     bp_arena arena = {whole + ALIGN(sizeof(*work)), whole + work->capacity};
-    work->tag = batch->tag;
-    work->wait_count = batch->wait_count;
-    work->signal_count = batch->signal_count;
-    work->node_count = batch->command_count;
+    *work = (bp_work){.capacity = work->capacity,
+                      .tag = batch->tag,
+                      .wait_count = batch->wait_count,
+                      .signal_count = batch->signal_count,
+                      .node_count = batch->command_count};
     work->waits = cut(&arena, batch->wait_count * sizeof(bp_point));
     work->signals = cut(&arena, batch->signal_count * sizeof(bp_point));
     work->nodes = cut(&arena, batch->command_count * sizeof(bp_node));
@@ -210,32 +203,51 @@ static int32_t fill(bp_device *device, const bp_batch *batch, bp_work *work) {
     for (uint32_t i = 0; status == BP_OK && i < batch->command_count; i++) {
         work->nodes[i].index = i;
         status = compile_command(device, batch->commands[i], &arena, &work->nodes[i]);
-        if (status)
+        if (status < 0)
             at_command(i, status);
     }
     return status;
 }
 
-bp_work *bp_work_compile(bp_device *device, const bp_batch *given, bp_work **spare,
-                         int32_t *status) {
-    bp_batch batch;
-    uint64_t bytes = 0;
-    *status = BP_ADOPT(given, &batch, "batch");
-    if (*status == BP_OK)
-        *status = measure(&batch, &bytes);
-    if (*status)
-        return NULL;
-    bp_work *work = allocate(spare, bytes);
+/* Compiles into a new allocation, as large as the commands want it. */
+static __attribute__((noinline)) bp_work *compile_anew(bp_device *device, const bp_batch *batch,
+                                                       int32_t *status) {
+    uint64_t bytes = bare(batch) + brought(batch);
+    bp_work *work = malloc(bytes);
     if (!work) {
         *status = bp_fail(BP_OUT_OF_MEMORY, "no host memory for a batch of %llu bytes",
                           (unsigned long long)bytes);
         return NULL;
     }
-    *status = fill(device, &batch, work);
+    work->capacity = bytes;
+    *status = fill(device, batch, work);
+    if (*status == NO_ROOM)
+        *status = bp_fail(BP_INVALID_ARGUMENT, "an argument changed during submit");
     if (*status == BP_OK)
         return work;
     free(work);
     return NULL;
+}
+
+/* Most batches are no larger than one before them, and then nothing is measured. */
+bp_work *bp_work_compile(bp_device *device, const bp_batch *given, bp_work **spare,
+                         int32_t *status) {
+    bp_batch batch;
+    *status = BP_ADOPT(given, &batch, "batch");
+    if (*status == BP_OK)
+        *status = check(&batch);
+    if (*status)
+        return NULL;
+    bp_work *work = *spare;
+    if (!work || work->capacity < bare(&batch))
+        return compile_anew(device, &batch, status);
+    *status = fill(device, &batch, work);
+    if (*status == NO_ROOM)
+        return compile_anew(device, &batch, status);
+    if (*status)
+        return NULL;
+    *spare = NULL;
+    return work;
 }
 
 void bp_work_describe(const bp_work *work, const bp_node *node, int32_t status, const char *why,

@@ -3,8 +3,9 @@
  * effect. Handles become pointers here; whoever runs the work looks nothing up, and retire.h keeps
  * what it points to alive.
  *
- * Two passes over the commands: the first checks heads and counts bytes, the second fills one
- * allocation. Timelines stay plain objects: what a fence is, only the backend's queue knows.
+ * One pass over the commands fills an allocation that an earlier batch left. Where it is too small
+ * the bytes are counted in a pass of their own, and the work is made anew. Timelines stay plain
+ * objects: what a fence is, only the backend's queue knows.
  */
 #ifndef BEDPLATE_HAL_CHASSIS_BATCH_H
 #define BEDPLATE_HAL_CHASSIS_BATCH_H

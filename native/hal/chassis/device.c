@@ -28,9 +28,24 @@ void bp_device_leave(bp_device *device) {
     atomic_fetch_sub_explicit(&device->users, 1, memory_order_release);
 }
 
-int32_t bp_device_alive(bp_device *device) {
-    int32_t lost = atomic_load_explicit(&device->lost, memory_order_acquire);
-    return lost ? bp_fail(lost, "%s", device->lost_text) : BP_OK;
+bp_device *bp_device_lock(uint64_t handle) {
+    bp_device *device = bp_object_find(handle, BP_KIND_DEVICE, NULL);
+    if (!device)
+        return NULL;
+    pthread_mutex_lock(&device->lock);
+    /* It may have been closed, even opened anew, before we had the lock. */
+    if (bp_object_find(handle, BP_KIND_DEVICE, NULL) == device)
+        return device;
+    pthread_mutex_unlock(&device->lock);
+    return NULL;
+}
+
+void bp_device_unlock(bp_device *device) {
+    pthread_mutex_unlock(&device->lock);
+}
+
+int32_t bp_device_tell_lost(const bp_device *device) {
+    return bp_fail(BP_DEVICE_LOST, "%s", device->lost_text);
 }
 
 bp_device *bp_device_enter_alive(uint64_t handle, int32_t *status) {

@@ -54,8 +54,20 @@ bp_device *bp_device_enter(uint64_t handle);
 bp_device *bp_device_enter_alive(uint64_t handle, int32_t *status);
 void bp_device_leave(bp_device *device);
 
+/* The open device of a handle with its lock held, or null with a sentence. For a call that does all
+ * of its work under the lock: it need not be counted, because close takes the handle away under the
+ * lock too. Pair with bp_device_unlock, after which the device is not touched. */
+bp_device *bp_device_lock(uint64_t handle);
+void bp_device_unlock(bp_device *device);
+
+/* The sentence of a lost device; BP_DEVICE_LOST. */
+int32_t bp_device_tell_lost(const bp_device *device) __attribute__((cold));
+
 /* BP_OK, or BP_DEVICE_LOST with its sentence. */
-int32_t bp_device_alive(bp_device *device);
+static inline int32_t bp_device_alive(const bp_device *device) {
+    return atomic_load_explicit(&device->lost, memory_order_acquire) ? bp_device_tell_lost(device)
+                                                                     : BP_OK;
+}
 
 /* Loses the device: sticky, all its timelines poisoned. Takes the lock. */
 void bp_device_lose(bp_device *device, const char *text);

@@ -13,7 +13,8 @@
  *   module    the module table, kernels                bp_module_driver
  *   command   commands by the size rule                nothing
  *   launch    launches: limits and arguments           bp_device.limits
- *   batch     a checked, compiled batch                bp_op_binder, or null
+ *   batch     a checked, compiled batch                bp_batch_driver
+ *   single    the same for one launch, on the stack    bp_batch_driver
  *   backend   the core table, the query                bp_backend
  *   host      the host's log                           nothing
  *   text      texts that live as long as the library   nothing

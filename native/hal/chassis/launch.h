@@ -34,13 +34,21 @@ typedef struct bp_launch_node {
     uint32_t piece_count;
 } bp_launch_node;
 
-/* Bytes of packed arguments; a status with a sentence when they are out of bounds. */
-int32_t bp_launch_measure(const bp_launch_command *launch, uint64_t *bytes);
+/* Most arguments of a launch. */
+#define BP_MOST_ARGUMENTS 512u
 
-/* Checks everything but what bp_launch_measure did, and fills the node; `parameters` has `room`
- * bytes, at least the measured ones; `pieces` has one place for each argument, or is null when the
- * backend wants none. Holds the device's lock. */
-int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch, uint64_t room,
-                          unsigned char *parameters, bp_piece *pieces, bp_launch_node *node);
+/* What bp_launch_compile answers, without a sentence, when `room` is too little. */
+#define BP_LAUNCH_NO_ROOM 1
+
+/* Bytes that packed arguments take at most. Of a launch that bp_launch_compile would refuse it is
+ * any number. */
+uint64_t bp_launch_room(const bp_launch_command *launch);
+
+/* Checks everything and fills the node; BP_OK, BP_LAUNCH_NO_ROOM, or a status with a sentence.
+ * `count` is its argument_count, read once by the caller; `parameters` has `room` bytes; `pieces`
+ * has `count` places, or is null when the backend wants none. Holds the device's lock. */
+int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch, uint32_t count,
+                          uint64_t room, unsigned char *parameters, bp_piece *pieces,
+                          bp_launch_node *node);
 
 #endif

@@ -135,18 +135,19 @@ static int32_t pin(uint64_t handle, void *host, uint64_t bytes, uint64_t *out) {
     return status;
 }
 
-int32_t bp_memory_resolve(bp_device *device, const bp_range *range, const char *what,
-                          bp_span *span) {
-    bp_memory *memory = bp_object_find(range->memory, BP_KIND_MEMORY, device);
+int32_t bp_memory_refuse(bp_device *device, const bp_range *range, const char *what) {
+    const bp_memory *memory = bp_object_find(range->memory, BP_KIND_MEMORY, device);
     if (!memory)
         return BP_INVALID_ARGUMENT;
-    if (range->offset > memory->bytes || range->length > memory->bytes - range->offset)
-        return bp_fail(BP_INVALID_ARGUMENT,
-                       "%s: offset %llu + %llu bytes is past the end of %llu bytes", what,
-                       (unsigned long long)range->offset, (unsigned long long)range->length,
-                       (unsigned long long)memory->bytes);
-    *span = (bp_span){memory, range->offset, range->length};
-    return BP_OK;
+    return bp_fail(BP_INVALID_ARGUMENT,
+                   "%s: offset %llu + %llu bytes is past the end of %llu bytes", what,
+                   (unsigned long long)range->offset, (unsigned long long)range->length,
+                   (unsigned long long)memory->bytes);
+}
+
+int32_t bp_memory_resolve(bp_device *device, const bp_range *range, const char *what,
+                          bp_span *span) {
+    return bp_span_of(device, range, span) ? BP_OK : bp_memory_refuse(device, range, what);
 }
 
 uint64_t bp_span_place(const bp_span *span) {

@@ -51,6 +51,19 @@ typedef struct bp_memory_driver {
 extern const bp_memory_driver bp_memory_driver_own;
 extern const bp_mem bp_memory_table;
 
+/* Resolves a range; 0 without a sentence, which bp_memory_refuse then makes. Holds the lock. */
+static inline int bp_span_of(bp_device *device, const bp_range *range, bp_span *span) {
+    bp_memory *memory = bp_object_peek(range->memory, BP_KIND_MEMORY, device);
+    if (!memory)
+        return 0;
+    uint64_t offset = range->offset, bytes = range->length;
+    *span = (bp_span){memory, offset, bytes};
+    return offset <= memory->bytes && bytes <= memory->bytes - offset;
+}
+
+int32_t bp_memory_refuse(bp_device *device, const bp_range *range, const char *what)
+    __attribute__((cold));
+
 /* Resolves a range; BP_INVALID_ARGUMENT with a sentence. Memory 0 is refused. Holds the lock. */
 int32_t bp_memory_resolve(bp_device *device, const bp_range *range, const char *what,
                           bp_span *span);

@@ -4,23 +4,9 @@
 #include "../error.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#define CHUNK_SLOTS 1024u
-#define CHUNKS      4096u
-
-/* Kind and owner are here too, because an object of another device may be freed at any moment:
- * only one of the caller's own is looked into. */
-typedef struct slot {
-    _Atomic uint32_t generation;
-    _Atomic uint32_t kind;
-    _Atomic(const void *) owner;
-    _Atomic(bp_object *) object;
-    uint32_t next_free;
-} slot;
-
-static _Atomic(slot *) chunks[CHUNKS];
+_Atomic(bp_slot *) bp_chunks[BP_CHUNKS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Slot numbers start at 1; 0 ends the free list. */
 static uint32_t used, first_free;
@@ -28,9 +14,10 @@ static uint32_t used, first_free;
 static const char *const NAMES[] = {"free",   "device", "memory", "queue", "timeline",
                                     "module", "kernel", "plan",   "graph"};
 
-static slot *slot_at(uint32_t number) {
-    slot *chunk = atomic_load_explicit(&chunks[number / CHUNK_SLOTS], memory_order_acquire);
-    return chunk ? &chunk[number % CHUNK_SLOTS] : NULL;
+static bp_slot *slot_at(uint32_t number) {
+    bp_slot *chunk =
+        atomic_load_explicit(&bp_chunks[number / BP_CHUNK_SLOTS], memory_order_acquire);
+    return chunk ? &chunk[number % BP_CHUNK_SLOTS] : NULL;
 }
 
 /* A free slot's number, or 0. Holds the lock. */
@@ -41,13 +28,13 @@ static uint32_t take(void) {
         return number;
     }
     uint32_t number = used + 1;
-    if (number >= CHUNKS * CHUNK_SLOTS)
+    if (number >= BP_CHUNKS * BP_CHUNK_SLOTS)
         return 0;
     if (!slot_at(number)) {
-        slot *chunk = calloc(CHUNK_SLOTS, sizeof(*chunk));
+        bp_slot *chunk = calloc(BP_CHUNK_SLOTS, sizeof(*chunk));
         if (!chunk)
             return 0;
-        atomic_store_explicit(&chunks[number / CHUNK_SLOTS], chunk, memory_order_release);
+        atomic_store_explicit(&bp_chunks[number / BP_CHUNK_SLOTS], chunk, memory_order_release);
     }
     used = number;
     return number;
@@ -59,7 +46,7 @@ int32_t bp_object_publish(bp_object *object, bp_kind kind, void *owner) {
     pthread_mutex_unlock(&lock);
     if (!number)
         return bp_fail(BP_OUT_OF_MEMORY, "no handle is left for another %s", NAMES[kind]);
-    slot *place = slot_at(number);
+    bp_slot *place = slot_at(number);
     uint32_t generation = atomic_load_explicit(&place->generation, memory_order_relaxed) + 1;
     if (generation == 0)
         generation = 1;
@@ -75,7 +62,7 @@ int32_t bp_object_publish(bp_object *object, bp_kind kind, void *owner) {
 
 void bp_object_withdraw(bp_object *object) {
     uint32_t number = (uint32_t)object->handle;
-    slot *place = slot_at(number);
+    bp_slot *place = slot_at(number);
     if (!place)
         return;
     pthread_mutex_lock(&lock);
@@ -86,26 +73,10 @@ void bp_object_withdraw(bp_object *object) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Apart from bp_object_find, which then needs no frame. */
-static __attribute__((cold, noinline)) void *refuse(uint64_t handle, bp_kind kind,
-                                                    const void *owner) {
-    bp_fail(BP_INVALID_ARGUMENT, "0x%llx is not a live handle of a %s%s",
-            (unsigned long long)handle, NAMES[kind], owner ? " of this device" : "");
-    return NULL;
-}
-
 void *bp_object_find(uint64_t handle, bp_kind kind, const void *owner) {
-    uint32_t number = (uint32_t)handle, generation = (uint32_t)(handle >> 32);
-    slot *place = number && number < CHUNKS * CHUNK_SLOTS ? slot_at(number) : NULL;
-    if (place && generation &&
-        atomic_load_explicit(&place->generation, memory_order_acquire) == generation) {
-        uint32_t found = atomic_load_explicit(&place->kind, memory_order_acquire);
-        const void *by = atomic_load_explicit(&place->owner, memory_order_acquire);
-        bp_object *object = atomic_load_explicit(&place->object, memory_order_acquire);
-        /* Still the same generation: all three belong to it. */
-        if (object && found == kind && by == owner &&
-            atomic_load_explicit(&place->generation, memory_order_relaxed) == generation)
-            return object;
-    }
-    return refuse(handle, kind, owner);
+    bp_object *object = bp_object_peek(handle, kind, owner);
+    if (!object)
+        bp_fail(BP_INVALID_ARGUMENT, "0x%llx is not a live handle of a %s%s",
+                (unsigned long long)handle, NAMES[kind], owner ? " of this device" : "");
+    return object;
 }

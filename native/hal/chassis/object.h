@@ -10,6 +10,9 @@
 
 #include "bedplate/hal.h"
 
+#include <stdatomic.h>
+#include <stddef.h>
+
 typedef enum bp_kind {
     BP_KIND_FREE,
     BP_KIND_DEVICE,
@@ -43,7 +46,45 @@ int32_t bp_object_publish(bp_object *object, bp_kind kind, void *owner);
 /* Makes its handle stale; the object stays. */
 void bp_object_withdraw(bp_object *object);
 
-/* The live object of that kind and owner, or null with a sentence in last_error. */
+/* One place of the table. Kind and owner are here too, because an object of another device may be
+ * freed at any moment: only one of the caller's own is looked into. */
+typedef struct bp_slot {
+    _Atomic uint32_t generation;
+    _Atomic uint32_t kind;
+    _Atomic(const void *) owner;
+    _Atomic(bp_object *) object;
+    uint32_t next_free;
+} bp_slot;
+
+#define BP_CHUNK_SLOTS 1024u
+#define BP_CHUNKS      4096u
+
+/* The table of slots: chunks that are added and never move. */
+extern _Atomic(bp_slot *) bp_chunks[BP_CHUNKS];
+
+/* The live object of that kind and owner, or null without a sentence. In the header because a batch
+ * looks up three handles for each launch. */
+static inline __attribute__((always_inline)) void *bp_object_peek(uint64_t handle, bp_kind kind,
+                                                                  const void *owner) {
+    uint32_t number = (uint32_t)handle, generation = (uint32_t)(handle >> 32);
+    if (number >= BP_CHUNKS * BP_CHUNK_SLOTS || !generation)
+        return NULL;
+    bp_slot *slot = atomic_load_explicit(&bp_chunks[number / BP_CHUNK_SLOTS], memory_order_acquire);
+    if (!slot)
+        return NULL;
+    slot += number % BP_CHUNK_SLOTS;
+    if (atomic_load_explicit(&slot->generation, memory_order_acquire) != generation ||
+        atomic_load_explicit(&slot->kind, memory_order_acquire) != kind ||
+        atomic_load_explicit(&slot->owner, memory_order_acquire) != owner)
+        return NULL;
+    bp_object *object = atomic_load_explicit(&slot->object, memory_order_acquire);
+    /* Still the same generation: all three belong to it. */
+    if (atomic_load_explicit(&slot->generation, memory_order_relaxed) != generation)
+        return NULL;
+    return object;
+}
+
+/* The same with a sentence in last_error. */
 void *bp_object_find(uint64_t handle, bp_kind kind, const void *owner);
 
 #endif

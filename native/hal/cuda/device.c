@@ -210,6 +210,18 @@ void bp_cuda_settle(bp_cuda_device *device) {
     bp_device_lose(&device->base, text);
 }
 
+void bp_cuda_unlock(bp_cuda_device *device) {
+    int settled = !atomic_load_explicit(&device->sticky, memory_order_relaxed);
+    /* Counted, so that the device is still there after the lock. */
+    if (!settled)
+        atomic_fetch_add_explicit(&device->base.users, 1, memory_order_seq_cst);
+    bp_device_unlock(&device->base);
+    if (settled)
+        return;
+    bp_cuda_settle(device);
+    bp_device_leave(&device->base);
+}
+
 void bp_cuda_health(bp_cuda_device *device) {
     bp_cuda_notice(device, bp_cu.stream_query(device->stream));
     bp_cuda_settle(device);

@@ -4,7 +4,8 @@
  * The primary context, because a fault ends CUDA for the whole process anyway (measured: every
  * context of the process answers with the sticky error, and no new one can be had), and because
  * memory of ours is then usable by other libraries of the process without a copy. So an open is
- * separate in handles, not in fate. Every entry makes the context current and leaves it so.
+ * separate in handles, not in fate. Every entry makes the context current and leaves it so, except
+ * a submit of launches alone, which needs that only when the driver says so (issue.c).
  */
 #ifndef BEDPLATE_HAL_CUDA_DEVICE_H
 #define BEDPLATE_HAL_CUDA_DEVICE_H
@@ -68,6 +69,9 @@ int bp_cuda_none_has_tensor_maps(void);
 /* Enters the device with its context current, or null with a sentence. Pair with bp_device_leave.
  */
 bp_cuda_device *bp_cuda_enter(uint64_t handle);
+
+/* Unlocks a device locked by bp_device_lock, then does what bp_cuda_settle does. */
+void bp_cuda_unlock(bp_cuda_device *device);
 
 /* Makes the context current. */
 static inline bp_cu_result bp_cuda_current(const bp_cuda_device *device) {

@@ -18,11 +18,14 @@ static const char STAMP_PTX[] = ".version 7.0\n"
                                 "    ret;\n"
                                 "}\n";
 
-static int32_t told(bp_cuda_device *device, bp_cu_result result, const char *what) {
-    if (result == BP_CU_SUCCESS)
-        return BP_OK;
+static __attribute__((cold)) int32_t refused(bp_cuda_device *device, bp_cu_result result,
+                                             const char *what) {
     bp_cuda_notice(device, result);
     return bp_cuda_check(result, what);
+}
+
+static int32_t told(bp_cuda_device *device, bp_cu_result result, const char *what) {
+    return result == BP_CU_SUCCESS ? BP_OK : refused(device, result, what);
 }
 
 static uint64_t address_of(const bp_span *span) {
@@ -30,8 +33,8 @@ static uint64_t address_of(const bp_span *span) {
 }
 
 /* `parameters` and `extra` as the driver takes them: one of both is null. */
-static bp_cu_result start(const bp_launch_node *node, bp_cu_function function, bp_cu_stream stream,
-                          void **parameters, void **extra) {
+static inline bp_cu_result start(const bp_launch_node *node, bp_cu_function function,
+                                 bp_cu_stream stream, void **parameters, void **extra) {
     if (!node->cluster[0])
         return bp_cu.launch(function, node->grid[0], node->grid[1], node->grid[2], node->block[0],
                             node->block[1], node->block[2], node->shared_bytes, stream, parameters,
@@ -58,7 +61,7 @@ static __attribute__((noinline)) bp_cu_result start_placed(const bp_launch_node 
     return start(node, kernel->function, stream, parameters, NULL);
 }
 
-static bp_cu_result launch(const bp_launch_node *node, bp_cu_stream stream) {
+static inline bp_cu_result launch_once(const bp_launch_node *node, bp_cu_stream stream) {
     const bp_cuda_kernel *kernel = (const bp_cuda_kernel *)(const void *)node->kernel;
     size_t bytes = node->parameters_bytes;
     if (kernel->placed)
@@ -66,6 +69,27 @@ static bp_cu_result launch(const bp_launch_node *node, bp_cu_stream stream) {
     void *extra[] = {BP_CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)node->parameters,
                      BP_CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, BP_CU_LAUNCH_PARAM_END};
     return start(node, kernel->function, stream, NULL, bytes ? extra : NULL);
+}
+
+/* Another context is current, or none: the driver may have refused for that. */
+static __attribute__((cold)) bp_cu_result launch_again(const bp_cuda_device *device,
+                                                       const bp_launch_node *node,
+                                                       bp_cu_stream stream, bp_cu_result refused) {
+    bp_cu_context current = NULL;
+    bp_cu_result result = bp_cu.context_current(&current);
+    if (result == BP_CU_SUCCESS && current == device->context)
+        return refused;
+    result = bp_cu.context_set(device->context);
+    return result ? result : launch_once(node, stream);
+}
+
+/* Whose context is current is not asked before, which would cost each batch a call of the driver:
+ * function and stream name theirs, and the driver either takes them or refuses without effect
+ * (tests/hal/native/cuda/contract_order.c). */
+static inline bp_cu_result launch(const bp_cuda_device *device, const bp_launch_node *node,
+                                  bp_cu_stream stream) {
+    bp_cu_result result = launch_once(node, stream);
+    return result == BP_CU_SUCCESS ? result : launch_again(device, node, stream, result);
 }
 
 static bp_cu_result fill(const bp_span_node *node, bp_cu_stream stream) {
@@ -101,9 +125,10 @@ static int32_t run_op(bp_cuda_device *device, const bp_cpu_binding *binding, bp_
 
 int32_t bp_cuda_issue_node(bp_cuda_device *device, bp_cu_stream stream, const bp_node *node) {
     const bp_span_node *span = &node->span;
+    if (node->kind == BP_COMMAND_LAUNCH)
+        return told(device, launch(device, &node->launch, stream), "the launch was refused");
+    bp_cuda_current(device);
     switch (node->kind) {
-    case BP_COMMAND_LAUNCH:
-        return told(device, launch(&node->launch, stream), "the launch was refused");
     case BP_COMMAND_COPY:
         if (span->to.bytes == 0)
             return BP_OK;

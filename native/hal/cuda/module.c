@@ -157,14 +157,15 @@ static void release(bp_module_object *module) {
     bp_cu.module_unload(own->module);
 }
 
-static int32_t check_shared(const bp_cuda_facts *facts, const bp_launch_node *node) {
+static int32_t check_shared(const bp_cuda_device *device, const bp_launch_node *node) {
     bp_cuda_kernel *kernel = (bp_cuda_kernel *)(uintptr_t)node->kernel;
-    uint64_t most = (uint64_t)facts->max_shared;
+    uint64_t most = (uint64_t)device->facts->max_shared;
     most -= kernel->base.static_shared_bytes < most ? kernel->base.static_shared_bytes : most;
     if (node->shared_bytes > most)
         return bp_fail(BP_INVALID_ARGUMENT,
                        "%u bytes of dynamic shared memory; %llu are left beside the kernel's own",
                        node->shared_bytes, (unsigned long long)most);
+    bp_cuda_current(device);
     bp_cu_result result =
         bp_cu.function_set(kernel->function, BP_CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)most);
     if (result == BP_CU_SUCCESS)
@@ -192,7 +193,7 @@ static int32_t check_grid(const bp_cuda_facts *facts, const bp_launch_node *node
 #define FREE_BLOCK 64u
 
 int32_t bp_cuda_launch_check(bp_device *base, const bp_launch_node *node) {
-    const bp_cuda_facts *facts = bp_cuda_device_of(base)->facts;
+    const bp_cuda_device *device = bp_cuda_device_of(base);
     const bp_cuda_kernel *kernel = (const bp_cuda_kernel *)(const void *)node->kernel;
     if (node->parameters_bytes != kernel->parameter_bytes)
         return bp_fail(BP_INVALID_ARGUMENT, "%u bytes of arguments; the kernel takes %u",
@@ -203,11 +204,11 @@ int32_t bp_cuda_launch_check(bp_device *base, const bp_launch_node *node) {
                        kernel->placed, BP_CUDA_MOST_PLACED);
     if ((node->grid[0] | node->grid[1] | node->grid[2]) > FREE_GRID ||
         (node->block[1] | node->block[2]) > FREE_BLOCK || node->cluster[0]) {
-        int32_t status = check_grid(facts, node);
+        int32_t status = check_grid(device->facts, node);
         if (status)
             return status;
     }
-    return node->shared_bytes > kernel->allowed_shared ? check_shared(facts, node) : BP_OK;
+    return node->shared_bytes > kernel->allowed_shared ? check_shared(device, node) : BP_OK;
 }
 
 const bp_module_driver bp_module_driver_own = {

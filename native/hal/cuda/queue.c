@@ -4,6 +4,7 @@
 #include "../chassis/host.h"
 #include "../chassis/lifetime.h"
 #include "../chassis/retire.h"
+#include "../chassis/single.h"
 #include "capture.h"
 
 #include <stdio.h>
@@ -32,13 +33,13 @@ static void poison_signals(const bp_work *work, int32_t status, const char *text
         bp_cuda_timeline_poison(work->signals[i].timeline, status, text);
 }
 
-static void fail(const bp_work *work, int32_t status, const char *text) {
+static __attribute__((cold)) void fail(const bp_work *work, int32_t status, const char *text) {
     bp_host_log(BP_LOG_ERROR, text);
     poison_signals(work, status, text);
 }
 
 /* Lets the stream wait for what other streams will bring. */
-static int32_t issue_waits(bp_cuda_queue *queue, const bp_work *work) {
+static __attribute__((noinline)) int32_t issue_waits(bp_cuda_queue *queue, const bp_work *work) {
     for (uint32_t i = 0; i < work->wait_count; i++) {
         bp_cuda_timeline *timeline = (bp_cuda_timeline *)work->waits[i].timeline;
         uint64_t value = work->waits[i].value;
@@ -54,7 +55,7 @@ static int32_t issue_waits(bp_cuda_queue *queue, const bp_work *work) {
     return BP_OK;
 }
 
-static void issue_signals(bp_cuda_queue *queue, const bp_work *work) {
+static __attribute__((noinline)) void issue_signals(bp_cuda_queue *queue, const bp_work *work) {
     char text[BP_ERROR_BYTES];
     for (uint32_t i = 0; i < work->signal_count; i++) {
         bp_cuda_timeline *timeline = (bp_cuda_timeline *)work->signals[i].timeline;
@@ -78,40 +79,57 @@ static void issue_signals(bp_cuda_queue *queue, const bp_work *work) {
     }
 }
 
-static int32_t issue_nodes(bp_cuda_queue *queue, const bp_work *work, char *text, uint64_t room) {
-    for (uint32_t i = 0; i < work->node_count; i++) {
-        const bp_node *node = &work->nodes[i];
-        int32_t status = bp_cuda_issue_node(queue->device, queue->stream, node);
-        if (status) {
-            char why[BP_ERROR_BYTES];
-            bp_error_copy(why, sizeof(why), NULL);
-            bp_work_describe(work, node, status, why, text, room);
-            return status;
-        }
-    }
-    return BP_OK;
+/* What a node could not be put into its stream for. */
+static __attribute__((cold)) void fail_node(const bp_work *work, const bp_node *node,
+                                            int32_t status) {
+    char why[BP_ERROR_BYTES], text[2 * BP_ERROR_BYTES];
+    bp_error_copy(why, sizeof(why), NULL);
+    bp_work_describe(work, node, status, why, text, sizeof(text));
+    fail(work, status, text);
 }
 
-static void issue(bp_cuda_queue *queue, const bp_work *work) {
+/* Whether all of it is in the stream; else its signals are poisoned. */
+static int issue_nodes(bp_cuda_queue *queue, const bp_work *work) {
+    for (uint32_t i = 0; i < work->node_count; i++) {
+        int32_t status = bp_cuda_issue_node(queue->device, queue->stream, &work->nodes[i]);
+        if (status) {
+            fail_node(work, &work->nodes[i], status);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The same for the batch of a graph. */
+static __attribute__((noinline)) int issue_graph(bp_cuda_queue *queue, const bp_work *work) {
     char text[2 * BP_ERROR_BYTES];
+    int32_t status = bp_cuda_graph_issue(queue, work, text, sizeof(text));
+    if (status)
+        fail(work, status, text);
+    return status == BP_OK;
+}
+
+static inline void issue(bp_cuda_queue *queue, const bp_work *work) {
     if (queue->issued == queue->done)
         queue->first_tag = work->tag;
     queue->last_tag = work->tag;
     queue->issued = work->ticket;
-    int32_t status = issue_waits(queue, work);
+    /* Launches alone do without; see issue.c. */
+    if (work->wait_count || work->signal_count || work->own)
+        bp_cuda_current(queue->device);
+    int32_t status = work->wait_count ? issue_waits(queue, work) : BP_OK;
     if (status)
-        bp_error_copy(text, sizeof(text), NULL);
-    else if (work->own)
-        status = bp_cuda_graph_issue(queue, work, text, sizeof(text));
-    else
-        status = issue_nodes(queue, work, text, sizeof(text));
-    if (status)
-        fail(work, status, text);
-    else
+        fail(work, status, bp_error_text());
+    else if ((work->own ? issue_graph(queue, work) : issue_nodes(queue, work)) &&
+             work->signal_count)
         issue_signals(queue, work);
 }
 
 void bp_cuda_queue_recycle(bp_cuda_queue *queue, bp_work *work) {
+    if (!queue->spare) {
+        queue->spare = work;
+        return;
+    }
     if (queue->spare && queue->spare->capacity >= work->capacity) {
         free(work);
         return;
@@ -156,9 +174,22 @@ void bp_cuda_pump(bp_cuda_device *device) {
     device->pumping = 0;
 }
 
+/* For a work with nothing before it and nothing to wait for: it is not put on the list. */
+static void issue_now(bp_cuda_queue *queue, const bp_work *work) {
+    issue(queue, work);
+    /* Others may have waited for what it signals. */
+    if (work->signal_count)
+        bp_cuda_pump(queue->device);
+}
+
 void bp_cuda_queue_post(bp_cuda_queue *queue, bp_work *work) {
     work->ticket = ++queue->device->base.tickets;
     work->next = NULL;
+    if (!queue->first && !work->wait_count) {
+        issue_now(queue, work);
+        bp_cuda_queue_recycle(queue, work);
+        return;
+    }
     if (queue->last)
         queue->last->next = work;
     else
@@ -280,9 +311,20 @@ static int32_t create(uint64_t handle, const bp_queue_info *info, uint64_t *out)
 
 static int32_t submit_locked(bp_cuda_device *device, bp_cuda_queue *queue, const bp_batch *batch) {
     int32_t status = BP_OK;
-    if (device->base.retired)
+    if (device->base.retired) {
+        bp_cuda_current(device);
         bp_retire_sweep(&device->base);
-    bp_work *work = bp_work_compile(&device->base, batch, &queue->spare, &status);
+    }
+    bp_single single;
+    bp_work *work = NULL;
+    if (!queue->first && !queue->capturing)
+        work = bp_single_compile(&device->base, batch, &single);
+    if (work) {
+        work->ticket = ++device->base.tickets;
+        issue_now(queue, work);
+        return BP_OK;
+    }
+    work = bp_work_compile(&device->base, batch, &queue->spare, &status);
     if (!work)
         return status;
     if (queue->capturing)
@@ -292,18 +334,16 @@ static int32_t submit_locked(bp_cuda_device *device, bp_cuda_queue *queue, const
 }
 
 static int32_t submit(uint64_t handle, uint64_t queue_handle, const bp_batch *batch) {
-    bp_cuda_device *device = bp_cuda_enter(handle);
-    if (!device)
+    bp_device *base = bp_device_lock(handle);
+    if (!base)
         return BP_INVALID_ARGUMENT;
-    int32_t status = bp_device_alive(&device->base);
+    bp_cuda_device *device = bp_cuda_device_of(base);
+    int32_t status = bp_device_alive(base);
     if (status == BP_OK) {
-        pthread_mutex_lock(&device->base.lock);
         bp_cuda_queue *queue = bp_object_find(queue_handle, BP_KIND_QUEUE, device);
         status = queue ? submit_locked(device, queue, batch) : BP_INVALID_ARGUMENT;
-        pthread_mutex_unlock(&device->base.lock);
-        bp_cuda_settle(device);
     }
-    bp_device_leave(&device->base);
+    bp_cuda_unlock(device);
     return status;
 }
 

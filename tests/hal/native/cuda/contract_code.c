@@ -17,6 +17,28 @@ static int no_context_is_an_error(contract *c) {
     return 0;
 }
 
+/* The backend launches before it asks whose context is current, and again if it was refused. */
+static int a_launch_without_a_context_runs_or_is_refused(contract *c) {
+    struct {
+        uint64_t address;
+        uint32_t value;
+    } poke = {c->word_at, 7};
+    bp_cu_function kernel = contract_kernel(c, "poke");
+    WORKS(bp_cu.function_load(kernel));
+    WORKS(bp_cu.context_set(NULL));
+    bp_cu_result result = contract_launch(kernel, c->one, &poke, 12);
+    WORKS(bp_cu.context_set(c->context));
+    WORKS(bp_cu.stream_synchronize(c->one));
+    HOLDS(c->words[0] == (result == BP_CU_SUCCESS ? 7 : 0));
+    if (result != BP_CU_SUCCESS)
+        WANT(result, BP_CU_INVALID_CONTEXT);
+    c->words[0] = 0;
+    WORKS(contract_launch(kernel, c->one, &poke, 12));
+    WORKS(bp_cu.stream_synchronize(c->one));
+    HOLDS(c->words[0] == 7);
+    return 0;
+}
+
 static int bad_ptx_has_a_log(contract *c) {
     char log[2048] = "";
     int options[] = {BP_CU_JIT_ERROR_LOG_BUFFER, BP_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -227,6 +249,8 @@ static int misaligned_fills_are_refused(contract *c) {
 
 const contract_case contract_code[] = {
     {"no_context_is_an_error", no_context_is_an_error},
+    {"a_launch_without_a_context_runs_or_is_refused",
+     a_launch_without_a_context_runs_or_is_refused},
     {"bad_ptx_has_a_log", bad_ptx_has_a_log},
     {"a_wrong_image_is_refused", a_wrong_image_is_refused},
     {"an_unknown_kernel_is_not_found", an_unknown_kernel_is_not_found},
