@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import subprocess
 import sys
+import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +20,13 @@ from bedplate.core.paths import native_library_dir
 from bedplate.hal import doctor, inprocess
 from bedplate.hal.api import (
     Batch,
+    Buffer,
     DeviceError,
     HalError,
     InvalidArgument,
     NativeCode,
     NotFound,
+    OutOfDeviceMemory,
     ProvidedDevice,
     Source,
     Unavailable,
@@ -255,3 +259,53 @@ def test_unknown_kinds_are_unsupported(machine: Watched) -> None:
     """A kind that the machine does not take."""
     with pytest.raises(Unsupported, match="not ptx"):
         machine.load(0, Source("ptx", None, b""))
+
+
+@pytest.mark.parametrize("function", ["len", "object"])
+def test_an_origin_that_makes_no_machine_is_refused(function: str) -> None:
+    """It raises, or what it gives is something else."""
+    with pytest.raises(InvalidArgument, match="machine"):
+        register_origin(f"example=builtins:{function}")
+    assert not inprocess.registered("example")
+
+
+class Small(Example):
+    """A machine with a mebibyte of memory."""
+
+    def devices(self) -> Sequence[ProvidedDevice]:
+        return [replace(one, memory_bytes=1 << 20) for one in super().devices()]
+
+
+def test_callers_at_once_share_the_memory_there_is() -> None:
+    """Two that each fit alone do not both get theirs, and the account holds afterwards."""
+    register_provider("example", Small())
+    try:
+        with open_device("example", trust_claims=True) as device:
+            for _ in range(200):
+                got = together(lambda: device.allocate(600 << 10), 4)
+                assert len(got) == 1
+                got[0].release()
+            whole = device.allocate(1 << 20)
+            with pytest.raises(OutOfDeviceMemory):
+                device.allocate(1)
+            assert whole.bytes == 1 << 20
+    finally:
+        unregister_provider("example")
+
+
+def together(ask: Callable[[], Buffer], count: int) -> list[Buffer]:
+    """What threads that ask at the same time are given."""
+    got: list[Buffer] = []
+    ready = threading.Barrier(count)
+
+    def one() -> None:
+        ready.wait()
+        with contextlib.suppress(OutOfDeviceMemory):
+            got.append(ask())
+
+    threads = [threading.Thread(target=one) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return got

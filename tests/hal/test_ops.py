@@ -11,13 +11,14 @@ from bedplate.hal.api import (
     DType,
     InvalidArgument,
     Queue,
+    Tensor,
     TensorRole,
     op_names,
     op_tensors,
     open_device,
     pack_attributes,
 )
-from bedplate.hal.native import ffi
+from bedplate.hal.native import ffi, new
 from bedplate.hal.ops import arrange
 
 
@@ -123,3 +124,41 @@ def test_a_queue_is_given_back_by_its_context() -> None:
             handle = queue.handle
         assert queue.handle == 0
         assert device.api.queue.flush(device.handle, handle) < 0
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes"),
+    [
+        ("reduce", [[0, -3], None, [0]]),
+        ("silu_mul", [[0, -4], None, [0, -2]]),
+        ("reduce", [[-3, 0], None, [-3]]),
+    ],
+)
+def test_a_negative_size_beside_an_empty_one_is_refused(
+    device: Device, op: str, shapes: list[list[int] | None]
+) -> None:
+    """A tensor without elements still has sizes."""
+    keep, pointers = [], []
+    for shape in shapes:
+        if shape is None:
+            pointers.append(ffi.NULL)
+            continue
+        tensor = new("bp_tensor", dtype=int(DType.F32), rank=len(shape))
+        sizes, strides = ffi.new("int64_t[]", shape), ffi.new("int64_t[]", [1] * len(shape))
+        tensor.shape, tensor.stride = sizes, strides
+        keep += [sizes, strides, tensor]
+        pointers.append(tensor)
+    array, out = ffi.new("const bp_tensor *[]", pointers), new("bp_op_plan")
+    number = getattr(abi, f"BP_OP_{op.upper()}")
+    status = device.ops.plan(device.handle, number, array, len(pointers), ffi.NULL, 0, out)
+    assert status == abi.BP_INVALID_ARGUMENT
+    with pytest.raises(InvalidArgument, match=r"negative size -[34]"):
+        device.check(status)
+
+
+def test_a_stride_that_no_field_holds_is_refused(device: Device) -> None:
+    """Over a size of one any stride is in bounds."""
+    buffer = device.allocate(64)
+    wide = Tensor(buffer, 0, (1, 1), "f4", (1 << 70, 1))
+    with pytest.raises(InvalidArgument, match="strides"):
+        device.plan_op("reduce", [wide, None, Tensor(buffer, 0, (1,), "f4")])

@@ -6,6 +6,27 @@
 
 #include <stdlib.h>
 
+/* Bytes are taken from the account before they are allocated, so that callers who ask at once
+ * cannot have more together than there is. */
+static int32_t take_bytes(bp_device *device, uint64_t bytes) {
+    pthread_mutex_lock(&device->lock);
+    uint64_t left = device->memory_total - device->memory_used;
+    if (bytes <= left)
+        device->memory_used += bytes;
+    pthread_mutex_unlock(&device->lock);
+    if (bytes <= left)
+        return BP_OK;
+    return bp_fail(BP_OUT_OF_MEMORY, "%llu bytes were asked for, %llu of %llu are left",
+                   (unsigned long long)bytes, (unsigned long long)left,
+                   (unsigned long long)device->memory_total);
+}
+
+static void give_bytes_back(bp_device *device, uint64_t bytes) {
+    pthread_mutex_lock(&device->lock);
+    device->memory_used -= bytes;
+    pthread_mutex_unlock(&device->lock);
+}
+
 void bp_memory_free(bp_device *device, bp_memory *memory) {
     if (!memory->pinned)
         device->memory_used -= memory->bytes;
@@ -15,8 +36,6 @@ void bp_memory_free(bp_device *device, bp_memory *memory) {
 
 int32_t bp_memory_publish(bp_device *device, bp_memory *memory, uint64_t *out) {
     pthread_mutex_lock(&device->lock);
-    if (!memory->pinned)
-        device->memory_used += memory->bytes;
     int32_t status = bp_device_add(device, &memory->object, BP_KIND_MEMORY);
     if (status)
         bp_memory_free(device, memory);
@@ -48,23 +67,22 @@ bp_memory *bp_memory_make(void) {
 }
 
 static int32_t create_on(bp_device *device, const bp_memory_info *wanted, uint64_t *out) {
-    pthread_mutex_lock(&device->lock);
-    uint64_t left = device->memory_total - device->memory_used;
-    pthread_mutex_unlock(&device->lock);
-    if (wanted->bytes > left)
-        return bp_fail(BP_OUT_OF_MEMORY, "%llu bytes were asked for, %llu of %llu are left",
-                       (unsigned long long)wanted->bytes, (unsigned long long)left,
-                       (unsigned long long)device->memory_total);
     bp_memory *memory = bp_memory_make();
     if (!memory)
         return BP_OUT_OF_MEMORY;
+    int32_t status = take_bytes(device, wanted->bytes);
+    if (status) {
+        free(memory);
+        return status;
+    }
     uint64_t least = bp_memory_driver_own.default_alignment;
     memory->bytes = wanted->bytes;
     memory->flags = wanted->flags;
     memory->alignment = wanted->alignment > least ? wanted->alignment : least;
-    int32_t status = bp_memory_driver_own.allocate(device, memory);
+    status = bp_memory_driver_own.allocate(device, memory);
     if (status == BP_OK)
         return bp_memory_publish(device, memory, out);
+    give_bytes_back(device, wanted->bytes);
     free(memory);
     return status;
 }

@@ -75,7 +75,8 @@ uint64_t bp_span_place(const bp_span *span);
 int bp_span_overlap(const bp_span *one, const bp_span *other);
 
 /* For a backend's own way to memory: a zeroed object of its size, or null with a sentence; and
- * giving one with storage its handle, or freeing it. Not locked. */
+ * giving one with storage its handle, or freeing it. Such memory is `pinned`: only mem.create
+ * counts bytes. Not locked. */
 bp_memory *bp_memory_make(void);
 int32_t bp_memory_publish(bp_device *device, bp_memory *memory, uint64_t *out);
 

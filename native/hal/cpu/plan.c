@@ -68,11 +68,13 @@ static int32_t measure(bp_cpu_tensor *own, uint32_t index) {
         return bp_fail(BP_INVALID_ARGUMENT, "tensor %u has the unknown dtype 0x%x", index,
                        own->dtype);
     int64_t last = 0, bytes = 0;
-    for (uint32_t axis = 0; axis < own->rank; axis++) {
-        int64_t reach = 0;
+    /* All of them first: one of 0 ends the next loop. */
+    for (uint32_t axis = 0; axis < own->rank; axis++)
         if (own->shape[axis] < 0)
             return bp_fail(BP_INVALID_ARGUMENT, "tensor %u has the negative size %lld", index,
                            (long long)own->shape[axis]);
+    for (uint32_t axis = 0; axis < own->rank; axis++) {
+        int64_t reach = 0;
         if (own->shape[axis] == 0) {
             own->bytes = 0;
             return BP_OK;

@@ -124,7 +124,17 @@ def register_origin(text: str) -> None:
         make: Callable[[], Provider] = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as cause:
         raise InvalidArgument(f"there is no machine at {text!r}: {cause}") from cause
-    register(name, make(), origin=origin)
+    try:
+        machine = make()
+    except Exception as cause:
+        raise InvalidArgument(
+            f"the machine at {text!r} cannot be made: {type(cause).__name__}: {cause}"
+        ) from cause
+    if not callable(getattr(machine, "devices", None)) or not callable(
+        getattr(machine, "load", None)
+    ):
+        raise InvalidArgument(f"what {text!r} makes is no machine: it lacks devices or load")
+    register(name, machine, origin=origin)
 
 
 class _Table:

@@ -7,6 +7,7 @@ caller only fills what it means.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from cffi import FFI
 from bedplate.core.errors import EnvironmentLacks
 from bedplate.core.paths import native_library_dir
 from bedplate.hal import abi
-from bedplate.hal.errors import HalError, from_status
+from bedplate.hal.errors import HalError, InvalidArgument, from_status
 
 ERROR_BYTES = 512
 
@@ -39,20 +40,53 @@ def library() -> Any:
 
 
 def new(kind: str, /, **fields: Any) -> Any:
-    """A zeroed `kind *` with its head filled, then `fields`."""
+    """A zeroed `kind *` with its head filled, then `fields`.
+
+    Raises InvalidArgument for a number that its field cannot hold.
+    """
     made = ffi.new(f"{kind} *")
     made.head.struct_version = 1
     made.head.struct_size = abi.LAYOUT[kind][0]
     for name, value in fields.items():
-        setattr(made, name, value)
+        try:
+            setattr(made, name, value)
+        except OverflowError as cause:
+            raise _too_large(f"{name} {value}", cause) from cause
     return made
+
+
+def array(kind: str, values: Sequence[int], what: str) -> Any:
+    """`kind[]` of at least one; InvalidArgument for a value that `kind` cannot hold."""
+    try:
+        return ffi.new(f"{kind}[]", [*values, 0])
+    except OverflowError as cause:
+        raise _too_large(f"{what} {list(values)}", cause) from cause
+
+
+def u64(value: int, what: str) -> int:
+    """The value itself; InvalidArgument when a uint64 cannot hold it."""
+    if not 0 <= value < 1 << 64:
+        raise InvalidArgument(f"the {what} {value}", remedy="give a number from 0 below 2^64")
+    return value
+
+
+def _too_large(words: str, cause: OverflowError) -> InvalidArgument:
+    return InvalidArgument(f"the {words}: {cause}")
 
 
 def text(value: str) -> tuple[Any, Any]:
     """A `bp_text *` and the bytes it points to; keep both."""
-    raw = value.encode()
+    raw = utf8(value)
     data = ffi.new("char[]", raw)
     return ffi.new("bp_text *", {"data": data, "length": len(raw)}), data
+
+
+def utf8(value: str) -> bytes:
+    """The bytes of a text; InvalidArgument for one that is none, with half a surrogate pair."""
+    try:
+        return value.encode()
+    except UnicodeEncodeError as cause:
+        raise InvalidArgument(f"{value!r} is no text: {cause.reason}") from cause
 
 
 def read_text(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bedplate.hal import abi
 from bedplate.hal.buffer import Tensor
 from bedplate.hal.errors import InvalidArgument
-from bedplate.hal.native import ffi, new, read_text
+from bedplate.hal.native import array, ffi, new, read_text
 
 if TYPE_CHECKING:
     from bedplate.hal.device import Device
@@ -107,11 +107,11 @@ class OpPlan:
         self.handle = 0
         self._keep: list[Any] = []
         pointers = [ffi.NULL if tensor is None else self._describe(tensor) for tensor in tensors]
-        array = ffi.new("const bp_tensor *[]", pointers)
+        described = ffi.new("const bp_tensor *[]", pointers)
         raw = ffi.from_buffer(attributes) if attributes else ffi.NULL
         out = new("bp_op_plan")
         status = device.ops.plan(
-            device.handle, _IDS[name], array, len(tensors), raw, len(attributes), out
+            device.handle, _IDS[name], described, len(tensors), raw, len(attributes), out
         )
         self._keep.clear()
         device.check(status)
@@ -124,8 +124,8 @@ class OpPlan:
 
     def _describe(self, tensor: Tensor) -> Any:
         rank = len(tensor.shape)
-        shape = ffi.new("int64_t[]", [*tensor.shape, 0])
-        stride = ffi.new("int64_t[]", [*tensor.strides, 0])
+        shape = array("int64_t", tensor.shape, "shape")
+        stride = array("int64_t", tensor.strides, "strides")
         described = new("bp_tensor", dtype=int(tensor.dtype), rank=rank)
         described.shape, described.stride = shape, stride
         self._keep += [shape, stride, described]
