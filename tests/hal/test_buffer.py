@@ -112,3 +112,9 @@ def test_unknown_dtypes_are_refused(device: Device) -> None:
         device.empty((1,), "c8")
     with pytest.raises(InvalidArgument, match="not a dtype"):
         device.empty((1,), "nonsense")
+
+
+def test_a_shape_whose_bytes_overflow_is_refused(device: Device) -> None:
+    """2^64 elements are not none."""
+    with pytest.raises(InvalidArgument, match="outside a buffer"):
+        device.allocate(64).view("u1", (1 << 32, 1 << 32))

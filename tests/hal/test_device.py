@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.hal import foreign
 
 from bedplate.hal.api import (
     BackendMissing,
+    Batch,
     Device,
+    HalError,
     InvalidArgument,
     NotFound,
     OutOfDeviceMemory,
@@ -17,6 +22,9 @@ from bedplate.hal.api import (
     open_device,
     parse_spec,
 )
+from bedplate.hal.device import read_info
+from bedplate.hal.native import ffi
+from bedplate.hal.open import load
 
 
 def test_info_says_what_the_device_is(device: Device) -> None:
@@ -71,11 +79,16 @@ def test_a_view_outlives_its_device() -> None:
         view = device.upload(np.arange(5, dtype="i4")).view()[1:]
         handle = device.handle
     assert device.closed
-    assert device.handle == handle
+    assert is_open(device, handle)
     assert view.tolist() == [1, 2, 3, 4]
     del view
     gc.collect()
-    assert device.handle == 0
+    assert not is_open(device, handle)
+
+
+def is_open(device: Device, handle: int) -> bool:
+    """Whether the native device is there still."""
+    return bool(device.api.timeline.create(handle, 0, ffi.new("uint64_t *")) == 0)
 
 
 def test_memory_is_counted(device: Device) -> None:
@@ -123,7 +136,9 @@ def test_a_spec_names_backend_and_index(spec: str, backend: str, index: int) -> 
     assert (parsed.backend, parsed.index) == (backend, index)
 
 
-@pytest.mark.parametrize("spec", ["", ":0", "cpu:x", "../cpu", "a b"])
+@pytest.mark.parametrize(
+    "spec", ["", ":0", "cpu:x", "../cpu", "a b", "cpu:\u00b2", "cpu:" + "9" * 5000]
+)
 def test_a_spec_that_is_none_is_refused(spec: str) -> None:
     """Anything else is an error that shows the form."""
     with pytest.raises(InvalidArgument, match="is not a device"):
@@ -175,3 +190,40 @@ def test_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEDPLATE_HAL_CPU_THREADS", "3")
     with open_device("cpu", trust_claims=True) as device:
         assert device.info.properties["cpu.threads"] == "3"
+
+
+def test_a_closed_device_refuses_everything_while_a_view_lives(conform_module: Path) -> None:
+    """The view keeps the memory, and nothing else works."""
+    device = open_device("cpu", trust_claims=True)
+    queue, timeline, tensor = device.queue(), device.timeline(), device.upload(np.ones(4, "f4"))
+    view = tensor.view()
+    device.close()
+    calls: list[Callable[[], object]] = [
+        lambda: device.allocate(16),
+        lambda: device.timeline(),
+        lambda: device.queue(),
+        lambda: device.load_native_module(conform_module),
+        lambda: queue.submit(Batch()),
+        lambda: queue.synchronize(1000),
+        lambda: timeline.signal(1),
+        lambda: device.from_dlpack(np.ones(4, "f4")),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidArgument, match="closed"):
+            call()
+    assert view.tolist() == [1.0] * 4
+
+
+def test_claims_without_end_are_refused(tmp_path: Path) -> None:
+    """A backend that never stops counting does not take our memory."""
+    body = """
+    static int32_t properties(uint32_t index, bp_device_properties *out) { return 0; }
+    static int32_t claims(uint32_t i, bp_capability *out, uint32_t room, uint32_t *count) {
+        *count = room + 1;
+        return 0;
+    }
+    QUERY { core.properties = properties; core.capabilities = claims; *out = &api; return 0; }
+    """
+    backend = load(str(foreign.register(foreign.build(tmp_path, "endless", body), "endless")))
+    with pytest.raises(HalError, match="4097 capabilities"):
+        read_info(backend, 0)

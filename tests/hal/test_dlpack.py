@@ -22,6 +22,7 @@ from bedplate.hal.api import (
     Unsupported,
     open_device,
 )
+from bedplate.hal.native import ffi
 
 
 class Plain:
@@ -70,16 +71,17 @@ def test_types_and_strides_arrive(device: Device, dtype: str) -> None:
 def test_memory_outlives_buffer_and_device() -> None:
     """While the consumer holds it; then it goes."""
     with open_device("cpu", trust_claims=True) as device:
-        tensor = device.upload(np.arange(1000, dtype="i8"))
+        tensor, handle = device.upload(np.arange(1000, dtype="i8")), device.handle
         array = np.from_dlpack(tensor)
         tensor.buffer.release()
         del tensor
     gc.collect()
     assert array.sum() == 499500
-    assert device.handle
+    out = ffi.new("uint64_t *")
+    assert device.api.timeline.create(handle, 0, out) == 0
     del array
     gc.collect()
-    assert not device.handle
+    assert device.api.timeline.create(handle, 0, out) != 0
 
 
 def test_a_capsule_that_nobody_takes_lets_go(device: Device) -> None:
@@ -208,3 +210,21 @@ def test_an_uncertified_device_imports_nothing(device: Device) -> None:
     object.__setattr__(device.info, "capabilities", claims)
     with pytest.raises(Unsupported, match="no certified pin_host"):
         device.from_dlpack(np.zeros(4, "f4"))
+
+
+def test_an_extent_that_overflows_is_refused(device: Device) -> None:
+    """As another library may give it; its memory is given back."""
+
+    class Giant:
+        """Sixteen bytes that say they are more than there are addresses."""
+
+        def __dlpack__(self, **_: object) -> object:
+            raw = np.zeros(16, "u1")
+            where = int(raw.ctypes.data)
+            giant = dlpack.Elements(where, (1 << 62,), (1 << 62,), int(DType.F32))
+            return dlpack.give(giant, raw, versioned=True)
+
+    before = len(dlpack._live)
+    with pytest.raises(InvalidArgument, match="in no memory"):
+        device.from_dlpack(Giant())
+    assert len(dlpack._live) == before

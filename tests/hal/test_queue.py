@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from bedplate.hal.api import (
+    I32,
     U64,
     Batch,
     DeadlineExceeded,
@@ -233,3 +236,61 @@ def test_a_signal_that_does_not_grow_poisons(device: Device, queue: Queue) -> No
     queue.submit(Batch(), signal=[(done, 4)])
     with pytest.raises(DeviceError, match="at 4 cannot be signalled to 4"):
         done.wait(5)
+
+
+def test_a_failure_does_not_hide_what_runs_behind_it(
+    device: Device, queue: Queue, kernels: Module
+) -> None:
+    """It is told at once; the next wait is for the batches that were submitted behind it."""
+    gate, out = device.timeline(), device.upload(np.zeros(4, "u1"))
+    fails, fills = Batch(), Batch()
+    fails.launch(kernels.kernel("give_status"), (1,), [I32(-12)])
+    fills.fill(out, 0x07070707)
+    queue.submit(fails)
+    queue.submit(fills, wait=[(gate, 1)])
+    with pytest.raises(DeviceError):
+        queue.synchronize(10 * SECOND_NS)
+    with pytest.raises(DeadlineExceeded):
+        queue.synchronize(20_000_000)
+    gate.signal(1)
+    assert queue.download(out).tolist() == [7] * 4
+
+
+def test_any_thread_may_submit(device: Device, queue: Queue) -> None:
+    """The queue's own timeline moves once for each batch, whoever submitted it."""
+    out, batch = device.allocate(4), Batch()
+    batch.fill(out, 1)
+
+    def submit() -> None:
+        for _ in range(300):
+            queue.submit(batch)
+
+    threads = [threading.Thread(target=submit) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    queue.synchronize(10 * SECOND_NS)
+    assert queue._progress.value == 2400
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 64])
+def test_numbers_that_no_field_holds_are_refused(
+    device: Device, queue: Queue, kernels: Module, number: int
+) -> None:
+    """As what they are, not as an overflow somewhere inside."""
+    timeline, kernel = device.timeline(), kernels.kernel("nothing")
+    calls: list[Callable[[], object]] = [
+        lambda: device.allocate(16, alignment=number),
+        lambda: device.timeline(number),
+        lambda: timeline.wait(number, 0),
+        lambda: timeline.signal(number),
+        lambda: queue.submit(Batch(), tag=number),
+        lambda: queue.submit(Batch(), wait=[(timeline, number)]),
+        lambda: queue.submit(Batch(), signal=[(timeline, number)]),
+        lambda: Batch().launch(kernel, (1,), shared_bytes=number),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidArgument, match=str(number)):
+            call()
+    assert timeline.value == 0

@@ -104,10 +104,14 @@ class Batch:
         packed = ffi.new("bp_argument[]", max(len(arguments), 1))
         for place, argument in zip(packed, arguments, strict=False):
             self._argument(place, argument)
-        command = new("bp_launch_command", kind=abi.BP_COMMAND_LAUNCH, kernel=kernel.handle)
+        command = new(
+            "bp_launch_command",
+            kind=abi.BP_COMMAND_LAUNCH,
+            kernel=kernel.handle,
+            dynamic_shared_bytes=shared_bytes,
+        )
         command.grid = _three(grid, "grid")
         command.block = _three(block, "block")
-        command.dynamic_shared_bytes = shared_bytes
         command.arguments, command.argument_count = packed, len(arguments)
         self._add(command, packed, kernel)
 

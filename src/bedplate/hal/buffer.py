@@ -6,6 +6,7 @@ it is gone; so neither a release nor closing the device leaves a view dangling.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class Buffer:
         left = self.bytes - offset_bytes
         if shape is None:
             shape = (max(left, 0) // size,)
-        needed = size * int(np.prod(shape, dtype=np.int64))
+        needed = size * math.prod(shape)
         if offset_bytes < 0 or needed > left or any(n < 0 for n in shape):
             raise InvalidArgument(
                 f"a view of {needed} bytes at {offset_bytes} is outside a buffer of {self.bytes}"

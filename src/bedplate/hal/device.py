@@ -2,7 +2,7 @@
 
 Closing gives back all that was made on it, whatever Python still holds; only
 numpy views keep the memory, and then the native close happens when the last
-of them goes.
+of them goes. A closed device refuses every call, whether that has happened or not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bedplate.core.command import quoted
 from bedplate.hal import abi, dlpack
 from bedplate.hal.buffer import Buffer, Range, Tensor
 from bedplate.hal.dtype import DType, as_dtype
-from bedplate.hal.errors import DeviceLost, InvalidArgument, Unsupported
+from bedplate.hal.errors import DeviceLost, HalError, InvalidArgument, Unsupported
 from bedplate.hal.loader import Backend
 from bedplate.hal.module import Module
 from bedplate.hal.native import failure, ffi, new, read_text
@@ -28,6 +28,8 @@ from bedplate.hal.queue import Queue
 from bedplate.hal.timeline import Timeline
 from bedplate.hal.transfer import Transfer
 
+MOST_CLAIMS = 4096
+"""Far more capabilities than there are names for."""
 _CAPABILITY = {
     number: name.removeprefix("BP_CAP_").lower() for number, name in abi.CAPABILITY_NAMES.items()
 }
@@ -60,13 +62,13 @@ class DeviceInfo:
 def read_claims(backend: Backend, index: int) -> dict[str, int]:
     """Capability name to value, as the backend claims them; unknown numbers as `cap_<n>`."""
     count = ffi.new("uint32_t *")
-    room = 64
-    while True:
-        array = ffi.new("bp_capability[]", room)
-        backend.check(backend.api.core.capabilities(index, array, room, count))
-        if count[0] <= room:
-            break
-        room = count[0]
+    array = ffi.new("bp_capability[]", MOST_CLAIMS)
+    backend.check(backend.api.core.capabilities(index, array, MOST_CLAIMS, count))
+    if count[0] > MOST_CLAIMS:
+        raise HalError(
+            f"{backend.name} says that its device {index} has {count[0]} capabilities, "
+            f"more than {MOST_CLAIMS}"
+        )
     found = [array[i] for i in range(count[0])]
     return {_CAPABILITY.get(item.id, f"cap_{item.id}"): int(item.value) for item in found}
 
@@ -101,6 +103,8 @@ class Device:
         out = ffi.new("uint64_t *")
         backend.check(self.api.core.open(info.index, out))
         self.handle = int(out[0])
+        # The native device; `handle` is 0 from close on, this one from when it is given back.
+        self._native = self.handle
         self.closed = False
         self.lost = False
         self._pins = 0
@@ -311,6 +315,8 @@ class Device:
         pairs = zip(elements.shape, elements.strides, strict=True)
         last = sum((size - 1) * stride for size, stride in pairs)
         size = dtype.row_bytes(last + 1)
+        if size >= 1 << 63:
+            raise InvalidArgument(f"a tensor of {size} bytes is in no memory")
         out = ffi.new("uint64_t *")
         host = ffi.cast("void *", elements.address)
         self.check(self.api.mem.pin(self.handle, host, size, out))
@@ -339,11 +345,12 @@ class Device:
         """Give everything back. Twice is fine."""
         if not self.closed:
             self.closed = True
+            self.handle = 0
             self._end()
 
     def _end(self) -> None:
-        if self.closed and self._pins == 0 and self.handle:
-            handle, self.handle = self.handle, 0
+        if self.closed and self._pins == 0 and self._native:
+            handle, self._native = self._native, 0
             self.api.core.close(handle)
             for give_back in self._imports.values():
                 give_back()

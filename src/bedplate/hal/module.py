@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.hal import abi, trust
 from bedplate.hal.errors import InvalidArgument
-from bedplate.hal.native import ffi, new, read_text, text
+from bedplate.hal.native import ffi, new, read_text, text, utf8
 
 if TYPE_CHECKING:
     from bedplate.hal.device import Device
@@ -78,7 +78,7 @@ class Module:
             raise InvalidArgument(
                 f"{kind!r} is not a kind of code", remedy=f"use one of {', '.join(_KINDS)}"
             )
-        data = image.encode() if isinstance(image, str) else image
+        data = utf8(image) if isinstance(image, str) else image
         raw = ffi.new("char[]", data)
         source = new("bp_module_source", kind=_KINDS[kind], data=raw, bytes=len(data))
         return cls(device, source, name)

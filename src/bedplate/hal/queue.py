@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,8 +11,8 @@ from numpy.typing import NDArray
 
 from bedplate.hal.batch import Batch
 from bedplate.hal.buffer import Tensor
-from bedplate.hal.errors import DeadlineExceeded, DeviceError
-from bedplate.hal.native import ffi, new
+from bedplate.hal.errors import DeadlineExceeded, DeviceError, HalError
+from bedplate.hal.native import ffi, new, u64
 from bedplate.hal.ops import arrange, op_tensors, pack_attributes
 from bedplate.hal.timeline import FOREVER_NS, Fence, Timeline
 
@@ -23,7 +25,8 @@ class Queue:
 
     Every submit also moves the queue's own timeline, which `synchronize`
     waits for. After a failure that timeline is replaced, so that the queue
-    goes on; timelines of the caller stay poisoned.
+    goes on; timelines of the caller stay poisoned. Any thread may submit and
+    wait.
     """
 
     def __init__(self, device: Device) -> None:
@@ -31,6 +34,8 @@ class Queue:
         self.handle = device.create("queue", new("bp_queue_info"))
         self._progress = Timeline(device)
         self._submitted = 0
+        # Order on the queue and count on its timeline must agree.
+        self._lock = threading.Lock()
         self._scratch: list[Any] = []
 
     def submit(
@@ -47,12 +52,18 @@ class Queue:
         anything ran when a handle is stale or a range is wrong; what fails
         later poisons the signalled timelines.
         """
-        target = self._submitted + 1
         waits = _fences(wait)
-        signals = _fences([*signal, (self._progress, target)])
         described = new("bp_batch", tag=tag, wait_count=len(wait), signal_count=len(signal) + 1)
-        described.wait, described.signal = waits, signals
+        described.wait = waits
         described.commands, described.command_count = batch.pointers(), len(batch)
+        with self._lock:
+            self._append(described, signal)
+
+    def _append(self, described: Any, signal: Sequence[Fence] = ()) -> None:
+        """Submit a batch that signals, last, one step of our timeline. Holds the lock."""
+        target = self._submitted + 1
+        signals = _fences([*signal, (self._progress, target)])
+        described.signal = signals
         self.device.check(self.device.api.queue.submit(self.device.handle, self.handle, described))
         self._submitted = target
 
@@ -60,17 +71,30 @@ class Queue:
         """Wait for everything submitted so far.
 
         Raises DeadlineExceeded, or DeviceError with the sentence of the first
-        batch that failed since the last call.
+        batch that failed since the last call. It is told as soon as it is
+        known; what was submitted behind it still runs, and the next call waits
+        for that.
         """
+        with self._lock:
+            progress, submitted = self._progress, self._submitted
         try:
-            self._progress.wait(self._submitted, timeout_ns)
+            progress.wait(submitted, timeout_ns)
         except DeadlineExceeded:
             raise
         except DeviceError:
-            if not self.device.lost:
-                self._progress, self._submitted = Timeline(self.device), 0
+            self._renew(progress)
             raise
         self._scratch.clear()
+
+    def _renew(self, failed: Timeline) -> None:
+        """Another timeline in the place of a poisoned one, moved by an empty batch behind all that
+        was submitted."""
+        with self._lock:
+            if self.device.lost or self._progress is not failed:
+                return
+            self._progress, self._submitted = Timeline(self.device), 0
+            with contextlib.suppress(HalError):  # the failure that is told says why
+                self._append(new("bp_batch", signal_count=1))
 
     def op(
         self,
@@ -121,5 +145,5 @@ class Queue:
 def _fences(fences: Sequence[Fence]) -> Any:
     array = ffi.new("bp_fence[]", max(len(fences), 1))
     for place, (timeline, value) in zip(array, fences, strict=False):
-        place.timeline, place.value = timeline.handle, value
+        place.timeline, place.value = timeline.handle, u64(value, "value")
     return array

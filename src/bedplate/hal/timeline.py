@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.hal import abi
 from bedplate.hal.errors import InvalidArgument
-from bedplate.hal.native import ffi
+from bedplate.hal.native import ffi, u64
 
 if TYPE_CHECKING:
     from bedplate.hal.device import Device
@@ -28,7 +28,7 @@ class Timeline:
 
     def __init__(self, device: Device, initial: int = 0) -> None:
         self.device = device
-        self.handle = device.create("timeline", initial)
+        self.handle = device.create("timeline", u64(initial, "value"))
 
     @property
     def value(self) -> int:
@@ -46,6 +46,7 @@ class Timeline:
         """
         if not 0 <= timeout_ns <= FOREVER_NS:
             raise InvalidArgument(f"a timeout of {timeout_ns} ns")
+        u64(value, "value")
         deadline = time.monotonic_ns() + timeout_ns
         wait = self.device.api.timeline.wait_host
         while True:
@@ -57,7 +58,8 @@ class Timeline:
 
     def signal(self, value: int) -> None:
         """Move it from the host; InvalidArgument unless it grows."""
-        status = self.device.api.timeline.signal(self.device.handle, self.handle, value)
+        signal = self.device.api.timeline.signal
+        status = signal(self.device.handle, self.handle, u64(value, "value"))
         self.device.check(status)
 
     def destroy(self) -> None:
