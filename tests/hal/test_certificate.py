@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -153,3 +154,70 @@ def test_a_certificate_that_cannot_be_kept_still_counts(
     monkeypatch.setenv("BEDPLATE_DATA_DIR", str(tmp_path / "file"))
     with open_device("cpu") as device:
         assert "ops" in device.info.capabilities
+
+
+def kept(backend: Backend, info: DeviceInfo, tmp_path: Path) -> Path:
+    """A stored certificate that is found."""
+    path = certificate.store(certified(backend, info), tmp_path / "certificates")
+    assert certificate.find(backend, info, path.parent)
+    return path
+
+
+def test_one_that_others_could_have_written_is_none(
+    backend: Backend, info: DeviceInfo, tmp_path: Path
+) -> None:
+    """It decides which code may be relied on, so it is held to the rules of what is loaded."""
+    path = kept(backend, info, tmp_path)
+    path.chmod(0o666)
+    assert certificate.find(backend, info, path.parent) is None
+    path.chmod(0o644)
+    path.parent.chmod(0o777)
+    assert certificate.find(backend, info, path.parent) is None
+    path.parent.chmod(0o700)
+    assert certificate.find(backend, info, path.parent)
+
+
+def test_a_pipe_in_its_place_is_none(backend: Backend, info: DeviceInfo, tmp_path: Path) -> None:
+    """Opening one would wait for ever."""
+    path = kept(backend, info, tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    assert certificate.find(backend, info, path.parent) is None
+
+
+def test_one_of_endless_brackets_is_none(
+    backend: Backend, info: DeviceInfo, tmp_path: Path
+) -> None:
+    """As deep as no parser goes."""
+    path = kept(backend, info, tmp_path)
+    path.write_text("[" * 100_000)
+    assert certificate.find(backend, info, path.parent) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("tier", None), ("tier", 3), ("time_ns", None), ("time_ns", "now")]
+)
+def test_one_without_tier_or_time_is_none(
+    backend: Backend, info: DeviceInfo, tmp_path: Path, key: str, value: object
+) -> None:
+    """`hal list` tells both of every certificate."""
+    path = kept(backend, info, tmp_path)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {key: value}))
+    assert certificate.find(backend, info, path.parent) is None
+
+
+def test_the_first_open_gives_up_on_a_device_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three cases that do not end are enough; someone waits for the device."""
+    asked: dict[str, Any] = {}
+
+    def told(cases: Sequence[Case], command: Sequence[str], **given: Any) -> list[CaseResult]:
+        asked.update(given)
+        return passed(cases, command)
+
+    monkeypatch.setenv("BEDPLATE_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(certificate, "run", told)
+    open_device("cpu").close()
+    assert asked == {"most_hangs": 3}

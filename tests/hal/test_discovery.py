@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from tests.hal import foreign
 
-from bedplate.hal import discovery
+from bedplate.hal import discovery, doctor
 from bedplate.hal.discovery import DIRECTORIES_VARIABLE, FILES_VARIABLE, Candidate
 from bedplate.hal.errors import BackendMissing, BackendRefused
 
@@ -161,3 +162,27 @@ def test_entry_points_name_directories(folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(discovery.importlib.metadata, "entry_points", lambda group: points)
     (found,) = by_name(discovery.discover(environment={}), "acme")
     assert (found.origin, found.reason) == ("entry point", None)
+
+
+def test_a_directory_with_an_impossible_name_is_listed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too long for the system; the others are still found."""
+    wrong = "/" + "a" * 300
+    monkeypatch.setenv(DIRECTORIES_VARIABLE, f"{wrong}:{folder}")
+    foreign.register(library(folder), "acme")
+    found = discovery.discover()
+    assert [c.reason for c in by_name(found, "acme")] == [None]
+    (odd,) = [candidate for candidate in found if str(candidate.path) == wrong]
+    assert "cannot be read" in str(odd.reason)
+
+
+def test_a_name_that_is_no_text_is_told_escaped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file name of other bytes than UTF-8 does not end what lists it."""
+    os.close(os.open(os.fsencode(folder) + b"/\xff.json", os.O_CREAT, 0o644))
+    monkeypatch.setenv(DIRECTORIES_VARIABLE, str(folder))
+    (odd,) = [one for one in doctor.examine() if one.path.parent == folder]
+    assert odd.path.name == "\\udcff.json"
+    assert str(odd.reason).isprintable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,16 @@ def test_a_library_that_anyone_may_change_is_odd(vendors: Path, library: Path) -
     (found,) = registrations({"OCL_ICD_VENDORS": str(vendors)})
     assert found.verdict == "odd"
     assert "may be written by others" in (found.reason or "")
+
+
+def test_odd_registrations_are_told_not_raised(vendors: Path) -> None:
+    """A name that no system takes, a pipe, and characters that steer a terminal."""
+    (vendors / "a.icd").write_text("a" * 300 + "\n")
+    (vendors / "b.icd").write_text("/" + "b" * 300 + "\n")
+    (vendors / "c.icd").write_bytes(b"/c\x1b[31m.so\n")
+    os.mkfifo(vendors / "d.icd")
+    found = registrations({"OCL_ICD_VENDORS": str(vendors)})
+    assert [one.verdict for one in found] == ["useless"] * 4
+    assert found[2].library == "/c\\x1b[31m.so"
+    assert "\\x1b" in str(found[2].reason)
+    assert found[3].reason == "it is not a regular file"

@@ -100,3 +100,22 @@ def test_a_file_for_elsewhere_is_known_without_opening(
     """Another major or another machine."""
     reason = manifest.mismatch(manifest.parse(PLACE, raw(**changes)))
     assert (words in reason) if words and reason else reason is words
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("library", "\ud800.so"),
+        ("library", "a\nb.so"),
+        ("library", "\x1b[31m.so"),
+        ("isa", "\ud800"),
+        ("isa", "\x1b[31mred"),
+        ("isa", ""),
+        ("abi", "\u0660.\u0661"),
+    ],
+)
+def test_what_does_not_print_is_refused(key: str, value: str) -> None:
+    """Half a surrogate pair is no path, and control characters steer who reads the reason."""
+    with pytest.raises(ManifestInvalid) as caught:
+        manifest.parse(PLACE, raw(**{key: value}))
+    assert caught.value.message.isprintable()

@@ -136,3 +136,64 @@ def test_a_cache_that_others_may_write_is_not_believed(
     assert probed(library, "4" * 64).devices == 9
     kept.chmod(0o666)
     assert probed(library, "4" * 64).devices == 1
+
+
+LOOKED_AT = """
+static int32_t properties(uint32_t index, bp_device_properties *out) { %s return 0; }
+static int32_t claims(uint32_t i, bp_capability *out, uint32_t room, uint32_t *count) {
+    %s *count = 0; return 0;
+}
+QUERY { core.properties = properties; core.capabilities = claims; *out = &api; return 0; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("properties", "claims", "words"),
+    [
+        ("abort();", "", "died of SIGABRT"),
+        ("", "abort();", "died of SIGABRT"),
+        ("for (;;) pause();", "", "did not answer"),
+        ("out->name.data = (char *)8; out->name.length = 9;", "", "died of SIGSEGV"),
+        ("out->driver.data = (char *)8; out->driver.length = 9;", "", "died of SIGSEGV"),
+        ("out->property_count = 1; out->properties = (void *)8;", "", "died of SIGSEGV"),
+        ("", "", ""),
+        ("return -12;", "return -12;", ""),
+    ],
+)
+def test_what_is_asked_before_an_open_is_asked_in_the_child(
+    tmp_path: Path, properties: str, claims: str, words: str
+) -> None:
+    """One that crashes when it describes its device does not end `hal list` for all."""
+    said = ask(foreign.build(tmp_path, "looked", LOOKED_AT % (properties, claims)), 1.0)
+    assert words in said
+    assert bool(said) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise(40);", "died of signal 40 when"),
+        ('printf("devices=\\302\\262\\n"); fflush(stdout); _exit(0);', "ended with 0"),
+        ('printf("devices=-1\\n"); fflush(stdout); _exit(0);', "ended with 0"),
+    ],
+)
+def test_an_odd_end_or_answer_is_a_refusal(tmp_path: Path, body: str, words: str) -> None:
+    """A signal without a name, and a number that is none."""
+    text = f"#include <signal.h>\n#include <stdio.h>\nQUERY {{ {body} return 0; }}"
+    assert words in ask(foreign.build(tmp_path, "odd", text))
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 4000, '{"devices": 1e400}', '{"devices": -3}', '{"devices": true}', "{"]
+)
+def test_a_cache_that_is_garbage_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    """The file is asked again, and its answer takes the garbage's place."""
+    monkeypatch.setenv("BEDPLATE_CACHE_DIR", str(tmp_path / "cache"))
+    library = foreign.build(tmp_path, "minimal")
+    assert probed(library, "5" * 64).devices == 1
+    (path,) = (tmp_path / "cache" / "hal").iterdir()
+    path.write_text(content)
+    assert probed(library, "5" * 64) == probe.ProbeResult(None, 1)
+    assert path.read_text() == '{"devices": 1}'

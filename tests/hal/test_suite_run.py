@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.hal import foreign
 
 from bedplate.hal.errors import HalError
 from bedplate.hal.suite.registry import Case
@@ -19,6 +20,12 @@ for line in sys.stdin:
     if name == "core.crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     if name == "core.hang":
+        time.sleep(60)
+    if name == "core.unnamed":
+        os.kill(os.getpid(), 40)
+    if name == "core.stuck":
+        sys.stdout.write('{"verdict"')
+        sys.stdout.flush()
         time.sleep(60)
     if name == "core.half":
         sys.stdout.write('{"verdict"')
@@ -88,3 +95,51 @@ def test_a_worker_runs_no_module_of_the_working_directory(tmp_path: Path) -> Non
         worker_command("cpu"), cwd=tmp_path, input="", capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_worker_that_stops_inside_a_line_is_a_hang() -> None:
+    """Half an answer does not hold the run for ever."""
+    _, half = run(cases("good", "stuck"), fake(), deadline_s=0.5)
+    assert (half.verdict, half.reason) == ("fail", "it did not end within 0.5 s")
+
+
+def test_a_signal_without_a_name_is_told_by_number() -> None:
+    """Most real-time signals have no name in Python."""
+    (dead,) = run(cases("unnamed"), fake(), deadline_s=5)
+    assert (dead.verdict, dead.reason) == ("fail", "it died of signal 40")
+
+
+def test_after_some_hangs_nobody_is_asked() -> None:
+    """Where someone waits, a device that hangs in everything does not take an hour."""
+    results = run(
+        cases("good", "hang", "fine", "hang", "half", "last"), fake(), deadline_s=0.2, most_hangs=2
+    )
+    assert [r.verdict for r in results] == ["pass", "fail", "pass", "fail", "not_run", "not_run"]
+    assert results[-1].reason == "2 cases before did not end"
+
+
+PRINTS = """
+static int32_t properties(uint32_t index, bp_device_properties *out) { return 0; }
+static int32_t claims(uint32_t i, bp_capability *out, uint32_t room, uint32_t *count) {
+    *count = 0;
+    return 0;
+}
+static int32_t refuse(uint32_t index, uint64_t *device) {
+    return write(1, "half a line", 11) < 0 ? -12 : -4;
+}
+QUERY {
+    core.properties = properties;
+    core.capabilities = claims;
+    core.open = refuse;
+    *out = &api;
+    return 0;
+}
+"""
+
+
+def test_what_a_library_prints_is_no_answer(tmp_path: Path) -> None:
+    """A driver that writes to stdout fails its cases by what it does, not by what it prints."""
+    manifest = foreign.register(foreign.build(tmp_path, "prints", PRINTS), "prints")
+    results = run(select(frozenset(), "quick")[:2], worker_command(str(manifest)))
+    assert {result.verdict for result in results} == {"fail"}
+    assert all("the device does not open" in str(result.reason) for result in results)

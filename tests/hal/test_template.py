@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.core.errors import BedplateError
 from bedplate.hal.errors import InvalidArgument
 from bedplate.hal.template import create, include_dir
 
@@ -86,3 +87,9 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="not an empty folder"):
             create("acme", place)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_cannot_be_made_is_told() -> None:
+    """The path is at fault, or the machine; it is no internal error."""
+    with pytest.raises(BedplateError, match="cannot write in the folder"):
+        create("acme", Path("/proc/acme"))

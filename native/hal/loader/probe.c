@@ -5,7 +5,8 @@
  * Prints `key=value` lines and exits with 0, or prints the reason and exits with 1; beside it the
  * status, when the library answered its query and then found no device. A library that
  * crashes or hangs takes this process with it and not the host, which reads the signal or kills it
- * at its deadline. No device is opened.
+ * at its deadline. What a host asks before it opens a device is asked here too, for each one; what
+ * they answer is the host's to judge. No device is opened.
  */
 #include "../error.h"
 #include "bedplate/hal_loader.h"
@@ -13,6 +14,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A host takes no more claims of a device, or facts; and looks at no more devices here. */
+#define MOST 4096u
+
+/* Reads a text as a host does, so that one that lies nowhere ends this process. */
+static unsigned touch(const bp_text *text) {
+    unsigned sum = 0;
+    for (uint64_t i = 0; text->data && i < text->length; i++)
+        sum += (unsigned char)text->data[i];
+    return sum;
+}
+
+static unsigned look_at(const bp_core *core, uint32_t index) {
+    static bp_capability claims[MOST];
+    bp_device_properties facts = {.head = {1, sizeof(facts)}};
+    uint32_t count = 0;
+    unsigned sum = 0;
+    if (core->properties(index, &facts) == BP_OK) {
+        sum = touch(&facts.name) + touch(&facts.driver);
+        for (uint32_t i = 0; i < facts.property_count; i++)
+            sum += touch(&facts.properties[i].key) + touch(&facts.properties[i].value);
+    }
+    core->capabilities(index, claims, MOST, &count);
+    return sum;
+}
 
 static int refuse(const bp_api *api) {
     char text[BP_ERROR_BYTES] = "";
@@ -40,6 +66,10 @@ int main(int count, char **words) {
         printf("status=%d\n", status);
         return refuse(api);
     }
+    /* Volatile, because nobody needs the sum. */
+    volatile unsigned sum = 0;
+    for (uint32_t i = 0; i < devices && i < MOST; i++)
+        sum += look_at(api->core, i);
     printf("major=%u\nminor=%u\ndevices=%u\n", api->major, api->minor, devices);
     return 0;
 }

@@ -1,7 +1,8 @@
 """Certificates: what a device was shown to do, by file hash, driver and device.
 
 A certificate lies in `<data>/certificates` and counts only for the very file,
-driver and device, and for this suite. Without one, the first open runs the
+driver and device, and for this suite; one that others could have written is
+none. Without one, the first open runs the
 quick tier in a child and keeps what it found. A vendor's own certificate is
 never read.
 """
@@ -20,14 +21,19 @@ from bedplate.core import files
 from bedplate.core.errors import BedplateError
 from bedplate.core.logging import get_logger
 from bedplate.core.paths import data_dir, make_private
-from bedplate.hal import abi
+from bedplate.hal import abi, trust
 from bedplate.hal.device import DeviceInfo
+from bedplate.hal.errors import BackendRefused
 from bedplate.hal.loader import Backend
 from bedplate.hal.suite import judge
 from bedplate.hal.suite.registry import SUITE_VERSION, Case, Tier
 from bedplate.hal.suite.run import CaseResult, run, select, worker_command
 
 SCHEMA = "bedplate.certificate/1"
+MOST_BYTES = 16 << 20
+"""Two hundred times what the full tier writes."""
+MOST_HANGS = 3
+"""Of cases at the first open, where someone waits: at ten seconds each."""
 _log = get_logger("hal")
 
 
@@ -67,15 +73,26 @@ def store(certificate: dict[str, Any], folder: Path | None = None) -> Path:
 def find(backend: Backend, info: DeviceInfo, folder: Path | None = None) -> dict[str, Any] | None:
     """The certificate that counts for this device now, or None."""
     key = _key(backend, info)
-    try:
-        path = (folder or data_dir() / "certificates") / _file_name(key)
-        found: dict[str, Any] = json.loads(path.read_text())
-        if found["schema"] != SCHEMA or any(found[name] != key[name] for name in key):
-            return None
-        judge.certified(found["capabilities"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    path = (folder or data_dir() / "certificates") / _file_name(key)
+    if not path.exists():
         return None
-    return found
+    try:
+        with trust.opened(path) as file:
+            found: dict[str, Any] = json.loads(file.read(MOST_BYTES))
+        whole = _told(found) and all(found[name] == key[name] for name in key)
+    except BackendRefused as error:
+        _log.warning("certificate_refused", error.message, device=info.id)
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return found if whole else None
+
+
+def _told(found: dict[str, Any]) -> bool:
+    """Whether a certificate says what everyone who reads one asks; it raises or not."""
+    judge.certified(found["capabilities"])
+    told = found["schema"], type(found["tier"]), type(found["time_ns"])
+    return told == (SCHEMA, str, int)
 
 
 def trusted(backend: Backend, info: DeviceInfo) -> frozenset[str]:
@@ -94,7 +111,7 @@ def _first_open(backend: Backend, info: DeviceInfo) -> dict[str, Any] | None:
     _log.info("certificate_missing", "running the quick conformance tier", device=info.id)
     try:
         cases = select(info.claims, "quick")
-        results = run(cases, worker_command(f"{backend.spec}:{info.index}"))
+        results = run(cases, worker_command(f"{backend.spec}:{info.index}"), most_hangs=MOST_HANGS)
         certificate = make(backend, info, "quick", cases, results)
     except BedplateError as error:
         _log.warning("certificate_not_made", str(error), device=info.id)

@@ -143,7 +143,8 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Pat
         if not text:
             continue
         folder = Path(text)
-        if folder.is_absolute() and folder.is_dir():
+        # Not Path.is_dir, which raises for a name that is too long or may not be looked at.
+        if folder.is_absolute() and os.path.isdir(folder):
             yield from _manifests(DIRECTORIES_VARIABLE, folder)
         else:
             # _examine refuses it with a reason, so that doctor shows it.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bedplate.core.errors import BedplateError
+from bedplate.core.legible import legible
 from bedplate.hal import certificate, discovery
 from bedplate.hal.device import DeviceInfo
 from bedplate.hal.discovery import Candidate
@@ -52,7 +53,8 @@ def examine(*, safe: bool = False) -> list[Finding]:
             verdict, reason = _query(candidate)
         if candidate.name in discovery.HIDDEN and verdict != "refused":
             verdict, reason = "hidden", "it is taken only when it is named"
-        found.append(Finding(candidate.origin, candidate.path, candidate.name, verdict, reason))
+        path, why = Path(legible(str(candidate.path))), legible(reason) if reason else None
+        found.append(Finding(candidate.origin, path, candidate.name, verdict, why))
     return found
 
 
@@ -103,8 +105,9 @@ def _certificate(backend: Backend, info: DeviceInfo) -> dict[str, Any] | None:
 def _listed(candidate: Candidate) -> ListedBackend:
     registered = candidate.manifest
     assert registered is not None
+    library = Path(legible(str(registered.library)))
     if candidate.reason is not None:
-        return ListedBackend(registered.name, registered.library, None, [], candidate.reason)
+        return ListedBackend(registered.name, library, None, [], legible(candidate.reason))
     try:
         backend = load_manifest(registered)
         devices = [
@@ -120,5 +123,5 @@ def _listed(candidate: Candidate) -> ListedBackend:
             for info in device_infos(backend)
         ]
     except BedplateError as error:
-        return ListedBackend(registered.name, registered.library, None, [], error.message)
-    return ListedBackend(registered.name, registered.library, backend.abi, devices, None)
+        return ListedBackend(registered.name, library, None, [], legible(error.message))
+    return ListedBackend(registered.name, library, backend.abi, devices, None)

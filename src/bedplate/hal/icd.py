@@ -11,10 +11,12 @@ or a library itself; the first line of a file names a library.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bedplate.core.legible import legible
 from bedplate.hal import trust
 from bedplate.hal.errors import HalError
 
@@ -39,7 +41,20 @@ class Registration:
 
 
 def registrations(environment: Mapping[str, str] | None = None) -> list[Registration]:
-    """Everything that the loader would read, in the order of names."""
+    """Everything that the loader would read, in the order of names; what does not print is
+    escaped."""
+    return [
+        replace(
+            found,
+            path=Path(legible(str(found.path))),
+            library=legible(found.library) if found.library else None,
+            reason=legible(found.reason) if found.reason else None,
+        )
+        for found in _registrations(environment)
+    ]
+
+
+def _registrations(environment: Mapping[str, str] | None) -> list[Registration]:
     known = os.environ if environment is None else environment
     folder = Path(known.get("OPENCL_VENDOR_PATH") or VENDORS)
     chosen = known.get("OCL_ICD_VENDORS")
@@ -47,13 +62,12 @@ def registrations(environment: Mapping[str, str] | None = None) -> list[Registra
         origin = "OPENCL_VENDOR_PATH" if known.get("OPENCL_VENDOR_PATH") else "system"
         return [_read(origin, path) for path in _files(folder)]
     place = Path(chosen)
-    if place.is_dir():
+    if os.path.isdir(place):
         return [_read("OCL_ICD_VENDORS", path) for path in _files(place)]
     if chosen.endswith(".icd"):
         beside = folder / chosen
-        return [
-            _read("OCL_ICD_VENDORS", beside if "/" not in chosen and beside.exists() else place)
-        ]
+        is_beside = "/" not in chosen and os.path.exists(beside)
+        return [_read("OCL_ICD_VENDORS", beside if is_beside else place)]
     return [_library("OCL_ICD_VENDORS", place, chosen, None)]
 
 
@@ -69,7 +83,10 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _read(origin: str, path: Path) -> Registration:
     try:
-        with path.open("rb") as file:
+        # A pipe would wait for its other end.
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return Registration(origin, path, None, "useless", "it is not a regular file")
             raw = file.read(MOST_BYTES)
     except OSError as cause:
         return Registration(origin, path, None, "useless", f"it cannot be read: {cause.strerror}")
@@ -99,7 +116,7 @@ def _library(origin: str, path: Path, name: str, odd: str | None) -> Registratio
         name_path = where
     else:
         name_path = Path(name)
-    if not name_path.exists():
+    if not os.path.exists(name_path):
         return Registration(origin, path, name, "useless", f"the library {name} does not exist")
     if odd is None:
         try:
@@ -117,6 +134,6 @@ def _searched(name: str) -> Path | None:
         folders += [Path(line.strip()) for line in lines if line.strip().startswith("/")]
     folders += [Path(text) for text in ("/lib", "/usr/lib", "/lib64", "/usr/lib64")]
     for folder in folders:
-        if (folder / name).exists():
+        if os.path.exists(folder / name):
             return folder / name
     return None

@@ -25,7 +25,8 @@ from bedplate.hal.errors import ManifestInvalid
 SCHEMA = "bedplate.hal-manifest/1"
 MOST_BYTES = 65_536
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-_ABI = re.compile(r"(\d{1,4})\.(\d{1,4})")
+_ABI = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+_ISA = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _KEYS = ("schema", "name", "library", "abi", "isa", "sha256")
 
@@ -71,6 +72,7 @@ def parse(path: Path, raw: bytes) -> Manifest:
     if content["schema"] != SCHEMA:
         raise ManifestInvalid(f"{path} has the schema {content['schema']!r}, not {SCHEMA!r}")
     _match(path, content, "name", _NAME)
+    _match(path, content, "isa", _ISA)
     _match(path, content, "sha256", _SHA256)
     major, minor = (int(part) for part in _match(path, content, "abi", _ABI).groups())
     return Manifest(
@@ -103,7 +105,8 @@ def _match(path: Path, content: dict[str, Any], key: str, pattern: re.Pattern[st
 
 def _library(path: Path, text: str) -> Path:
     folder = path.parent.absolute()
-    if not text or "\0" in text:
+    # Its name is printed, and a path of the system has no lone surrogate.
+    if not text.isprintable() or not text:
         raise ManifestInvalid(f"{path} has the library {text!r}")
     library = Path(text)
     if library.is_absolute():

@@ -34,7 +34,9 @@ class DeviceSpec:
 def parse_spec(spec: str) -> DeviceSpec:
     """Read `backend[:index]` or `/path/to/manifest.json[:index]`; InvalidArgument otherwise."""
     head, colon, tail = spec.rpartition(":")
-    backend, number = (head, tail) if colon and tail.isdigit() else (spec, "0")
+    # At most as many digits as the largest uint32 has: an index is one.
+    counted = colon and tail.isascii() and tail.isdigit() and len(tail) <= 10
+    backend, number = (head, tail) if counted else (spec, "0")
     if not backend or (not backend.startswith("/") and not backend.replace("_", "").isalnum()):
         raise InvalidArgument(
             f"{spec!r} is not a device", remedy="write BACKEND or BACKEND:INDEX, for example cpu:0"

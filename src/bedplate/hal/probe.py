@@ -9,11 +9,11 @@ written, is as good as none.
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from dataclasses import dataclass
 
 from bedplate.core import files
+from bedplate.core.legible import signal_name
 from bedplate.core.paths import cache_dir, native_library_dir
 from bedplate.hal import abi, trust
 from bedplate.hal.errors import HalError
@@ -47,8 +47,8 @@ def probe(file: TrustedFile, sha256: str) -> ProbeResult:
     cached = cache_dir() / "hal" / f"{sha256}.json"
     try:
         with trust.opened(cached) as known:
-            return ProbeResult(None, int(json.loads(known.read(MOST_BYTES))["devices"]))
-    except (HalError, OSError, ValueError, KeyError, TypeError):
+            return ProbeResult(None, _count(json.loads(known.read(MOST_BYTES))["devices"]))
+    except (HalError, OSError, ValueError, KeyError, TypeError, RecursionError):
         result = ask(file)
     if result.reason is None:
         try:
@@ -78,10 +78,20 @@ def ask(file: TrustedFile, deadline_s: float = DEADLINE_S) -> ProbeResult:
     lines = child.stdout.decode(errors="replace").splitlines()
     facts = dict(line.split("=", 1) for line in lines if "=" in line)
     if child.returncode < 0:
-        name = signal.Signals(-child.returncode).name
-        return ProbeResult(f"it died of {name} when it was queried")
-    if child.returncode != 0 or not facts.get("devices", "").isdigit():
+        return ProbeResult(f"it died of {signal_name(-child.returncode)} when it was queried")
+    try:
+        devices = _count(int(facts.get("devices", "")))
+    except ValueError:
+        devices = None
+    if child.returncode != 0 or devices is None:
         reason = facts.get("reason") or f"its query ended with {child.returncode}"
         unavailable = facts.get("status") == str(abi.BP_UNAVAILABLE)
         return ProbeResult(reason, unavailable=unavailable)
-    return ProbeResult(None, int(facts["devices"]))
+    return ProbeResult(None, devices)
+
+
+def _count(value: object) -> int:
+    """A number of devices; ValueError for what is none."""
+    if type(value) is not int or not 0 <= value < 1 << 32:
+        raise ValueError(f"{value!r} is no number of devices")
+    return value

@@ -56,7 +56,7 @@ def opened(path: Path, sha256: str | None = None) -> Iterator[TrustedFile]:
         # Non-blocking, because opening a pipe would wait for its other end.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(real, flags)
-    except (OSError, RuntimeError) as cause:
+    except (OSError, RuntimeError, ValueError) as cause:
         raise BackendRefused(f"{path} cannot be read: {_reason(cause)}") from cause
     try:
         _check_opened(path, real, os.fstat(descriptor))

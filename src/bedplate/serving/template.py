@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bedplate.core.legible import signal_name
 from bedplate.core.python import PYTHON
 from bedplate.serving.errors import RequestRefused, UnsupportedModel
 
@@ -82,7 +82,7 @@ class _Child:
     def _ending(self) -> str:
         self._process.kill()  # it closed its pipes, so it ends or has ended
         code = self._process.wait()
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        how = signal_name(-code) if code < 0 else f"exit code {code}"
         return f"crashed its process ({how})"
 
     def close(self) -> None:

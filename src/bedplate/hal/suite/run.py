@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import selectors
-import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from bedplate.core.legible import signal_name
 from bedplate.core.python import PYTHON
 from bedplate.hal import inprocess
 from bedplate.hal.errors import HalError
@@ -23,6 +25,9 @@ from bedplate.hal.suite.registry import Case, Tier, all_cases
 
 CASE_DEADLINE_S = 10.0
 """Ten times what the longest case takes on two busy cores; a hang costs this much."""
+
+DID_NOT_END = "it did not end"
+"""How the reason of a case that hung begins."""
 
 START_DEADLINE_S = 60.0
 """For the first answer of a worker, which imports everything first."""
@@ -57,29 +62,43 @@ class Worker:
         )
         self._answered = False
         self._lost = False
+        self._said = b""
 
     def ask(self, name: str) -> tuple[str, str | None]:
         """Verdict and reason of a case. Raises HalError when no worker can be started."""
-        stdin, stdout = self._child.stdin, self._child.stdout
+        stdin = self._child.stdin
         assert stdin is not None
-        assert stdout is not None
         try:
             stdin.write(name.encode() + b"\n")
             stdin.flush()
         except BrokenPipeError:
             return self._ended()
         deadline_s = self._deadline_s if self._answered else START_DEADLINE_S + self._deadline_s
-        with selectors.DefaultSelector() as ready:
-            ready.register(stdout, selectors.EVENT_READ)
-            if not ready.select(deadline_s):
-                return "fail", f"it did not end within {self._deadline_s:g} s"
-        line = stdout.readline()
-        if not line.endswith(b"\n"):
+        line = self._line(time.monotonic() + deadline_s)
+        if line is None:
+            return "fail", f"{DID_NOT_END} within {self._deadline_s:g} s"
+        if not line:
             return self._ended()
         self._answered = True
         answer = json.loads(line)
         self._lost = bool(answer.get("lost"))
         return answer["verdict"], answer["reason"]
+
+    def _line(self, deadline: float) -> bytes | None:
+        """A whole line of the child; empty at its end, None at the deadline, also inside a line."""
+        stdout = self._child.stdout
+        assert stdout is not None
+        with selectors.DefaultSelector() as ready:
+            ready.register(stdout, selectors.EVENT_READ)
+            while b"\n" not in self._said:
+                if not ready.select(max(deadline - time.monotonic(), 0)):
+                    return None
+                more = os.read(stdout.fileno(), 65_536)
+                if not more:
+                    return b""
+                self._said += more
+        line, _, self._said = self._said.partition(b"\n")
+        return line
 
     def alive(self) -> bool:
         """Whether it can answer another case."""
@@ -97,7 +116,7 @@ class Worker:
     def _ended(self) -> tuple[str, str | None]:
         code = self._child.wait()
         if code < 0:
-            return "fail", f"it died of {signal.Signals(-code).name}"
+            return "fail", f"it died of {signal_name(-code)}"
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip().splitlines()
         raise HalError(
@@ -118,10 +137,15 @@ def run(
     *,
     deadline_s: float = CASE_DEADLINE_S,
     progress: Callable[[CaseResult], object] | None = None,
+    most_hangs: int | None = None,
 ) -> list[CaseResult]:
-    """Run cases one after the other; each has a result."""
+    """Run cases one after the other; each has a result.
+
+    After `most_hangs` cases that did not end the others are NOT RUN: someone
+    waits, and a device that hangs in everything would take an hour.
+    """
     results = []
-    for result in _results(cases, command, deadline_s):
+    for result in _results(cases, command, deadline_s, most_hangs):
         results.append(result)
         if progress is not None:
             progress(result)
@@ -129,17 +153,24 @@ def run(
 
 
 def _results(
-    cases: Sequence[Case], command: Sequence[str], deadline_s: float
+    cases: Sequence[Case], command: Sequence[str], deadline_s: float, most_hangs: int | None
 ) -> Iterator[CaseResult]:
     worker: Worker | None = None
+    hangs = 0
     try:
         for case in cases:
+            if hangs == most_hangs:
+                unasked = f"{hangs} cases before did not end"
+                yield CaseResult(case.name, case.capability, "not_run", unasked)
+                continue
             if worker is None:
                 worker = Worker(command, deadline_s)
             verdict, reason = worker.ask(case.name)
+            hung = (reason or "").startswith(DID_NOT_END)
+            hangs += hung
             yield CaseResult(case.name, case.capability, verdict, reason)
             # After a hang or a crash nothing of that process is believed.
-            if not worker.alive() or (reason or "").startswith("it did not end"):
+            if not worker.alive() or hung:
                 worker.stop()
                 worker = None
     finally:

@@ -9,6 +9,7 @@ takes the process down simply has no answer; whoever asked knows which it was.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from typing import IO
@@ -25,9 +26,11 @@ def serve(
     spec: str,
     oracle: OpOracle | None = None,
     source: IO[str] = sys.stdin,
-    sink: IO[str] = sys.stdout,
+    sink: IO[str] | None = None,
 ) -> int:
-    """Answer until the names end; 0."""
+    """Answer until the names end; 0. Without a `sink`: on stdout, which is then ours alone."""
+    if sink is None:
+        sink = _take_stdout()
     wanted = parse_spec(spec)
     backend = load(wanted.backend)
     cases = all_cases()
@@ -38,6 +41,14 @@ def serve(
         print(json.dumps(answer), file=sink)
         sink.flush()
     return 0
+
+
+def _take_stdout() -> IO[str]:
+    """Our stdout under another number; what a library prints goes to stderr from now on."""
+    sys.stdout.flush()
+    taken = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return taken
 
 
 def _open_and_run(

@@ -10,7 +10,7 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from bedplate.core.paths import native_library_dir
+from bedplate.core.paths import native_library_dir, unusable
 from bedplate.hal.errors import InvalidArgument
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -25,13 +25,21 @@ def create(name: str, folder: Path) -> list[Path]:
     """Write a backend's first files into a new or empty folder; their paths.
 
     Raises InvalidArgument for a name that no backend may have, or a folder
-    that holds something already.
+    that holds something already; what `core.paths.unusable` makes of a folder
+    that cannot be made or written.
     """
     if not _NAME.fullmatch(name):
         raise InvalidArgument(
             f"a backend cannot be called {name!r}",
             remedy="use up to 32 lower-case letters, digits and _, a letter first",
         )
+    try:
+        return _write(name, folder)
+    except OSError as cause:
+        raise unusable(folder, cause) from cause
+
+
+def _write(name: str, folder: Path) -> list[Path]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidArgument(
             f"{folder} is not an empty folder", remedy="choose another with --out"
