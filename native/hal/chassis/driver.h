@@ -18,6 +18,7 @@
  *   backend   the core table, the query                bp_backend
  *   host      the host's log                           nothing
  *   text      texts that live as long as the library   nothing
+ *   sticky    a timeline's error, and its sleepers     nothing
  *   timeline  host timelines on a futex                nothing
  *   queue     executor threads that run batches        bp_executor, host timelines
  *   contents  frees what a device holds, by kind       host timelines, memory, module

@@ -19,7 +19,7 @@ static int32_t wait_one(const bp_queue_object *queue, const bp_point *point, cha
         if (status == BP_OK)
             return BP_OK;
         if (status != BP_DEADLINE) {
-            snprintf(text, room, "a fence it waited for failed: %.450s", timeline->text);
+            snprintf(text, room, "a fence it waited for failed: %.450s", timeline->sticky.text);
             return status;
         }
         status = atomic_load_explicit(&queue->device->lost, memory_order_acquire);

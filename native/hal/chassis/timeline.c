@@ -5,15 +5,7 @@
 #include "retire.h"
 #include "visit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static void changed(bp_timeline_object *timeline) {
-    atomic_fetch_add_explicit(&timeline->sequence, 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&timeline->sleepers, memory_order_seq_cst))
-        bp_futex_wake(&timeline->sequence, INT_MAX);
-}
 
 int32_t bp_timeline_advance(bp_timeline_object *timeline, uint64_t value) {
     pthread_mutex_lock(&timeline->lock);
@@ -21,28 +13,21 @@ int32_t bp_timeline_advance(bp_timeline_object *timeline, uint64_t value) {
     int32_t status = value > now ? BP_OK : BP_INVALID_ARGUMENT;
     if (status == BP_OK) {
         atomic_store_explicit(&timeline->value, value, memory_order_release);
-        changed(timeline);
+        bp_sticky_changed(&timeline->sticky);
     }
     pthread_mutex_unlock(&timeline->lock);
-    if (status)
-        return bp_fail(status, "a timeline at %llu cannot be signalled to %llu: it must grow",
-                       (unsigned long long)now, (unsigned long long)value);
-    return BP_OK;
+    return status ? bp_sticky_must_grow(now, value) : BP_OK;
 }
 
 void bp_timeline_poison(bp_object *object, int32_t status, const char *text) {
     bp_timeline_object *timeline = (bp_timeline_object *)object;
     pthread_mutex_lock(&timeline->lock);
-    if (atomic_load_explicit(&timeline->error, memory_order_relaxed) == 0) {
-        snprintf(timeline->text, sizeof(timeline->text), "%s", text);
-        atomic_store_explicit(&timeline->error, status, memory_order_release);
-        changed(timeline);
-    }
+    bp_sticky_set(&timeline->sticky, status, text);
     pthread_mutex_unlock(&timeline->lock);
 }
 
 static int32_t state(bp_timeline_object *timeline, uint64_t value) {
-    int32_t error = atomic_load_explicit(&timeline->error, memory_order_acquire);
+    int32_t error = bp_sticky_error(&timeline->sticky);
     if (error)
         return error;
     return atomic_load_explicit(&timeline->value, memory_order_acquire) >= value ? BP_OK
@@ -53,20 +38,20 @@ int32_t bp_timeline_await(bp_timeline_object *timeline, uint64_t value, uint64_t
     int32_t status = state(timeline, value);
     if (status != BP_DEADLINE)
         return status;
-    atomic_fetch_add_explicit(&timeline->sleepers, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&timeline->sticky.sleepers, 1, memory_order_seq_cst);
     for (;;) {
-        uint32_t seen = atomic_load_explicit(&timeline->sequence, memory_order_seq_cst);
+        uint32_t seen = atomic_load_explicit(&timeline->sticky.sequence, memory_order_seq_cst);
         status = state(timeline, value);
         if (status != BP_DEADLINE || bp_now_ns() >= deadline_ns)
             break;
-        bp_futex_wait(&timeline->sequence, seen, deadline_ns);
+        bp_futex_wait(&timeline->sticky.sequence, seen, deadline_ns);
     }
-    atomic_fetch_sub_explicit(&timeline->sleepers, 1, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&timeline->sticky.sleepers, 1, memory_order_seq_cst);
     return status;
 }
 
 int bp_timeline_waited(const bp_object *timeline) {
-    return ((const bp_timeline_object *)timeline)->waited != 0;
+    return ((const bp_timeline_object *)timeline)->sticky.waited != 0;
 }
 
 void bp_timeline_free(bp_timeline_object *timeline) {
@@ -104,7 +89,7 @@ static int32_t create(uint64_t handle, uint64_t initial, uint64_t *out) {
 static int32_t hold(bp_visit *visit, uint64_t device, uint64_t handle) {
     int32_t status = bp_visit_begin(visit, device, handle, BP_KIND_TIMELINE);
     if (status == BP_OK) {
-        ((bp_timeline_object *)visit->object)->waited++;
+        ((bp_timeline_object *)visit->object)->sticky.waited++;
         bp_visit_unlock(visit);
     }
     return status;
@@ -112,20 +97,15 @@ static int32_t hold(bp_visit *visit, uint64_t device, uint64_t handle) {
 
 static void let_go(bp_visit *visit) {
     pthread_mutex_lock(&visit->device->lock);
-    if (--((bp_timeline_object *)visit->object)->waited == 0 && visit->device->retired)
+    if (--((bp_timeline_object *)visit->object)->sticky.waited == 0 && visit->device->retired)
         bp_retire_sweep(visit->device);
     bp_visit_end(visit);
 }
 
 /* The sentence for what state() or await found. */
 static int32_t tell(bp_timeline_object *timeline, int32_t status, uint64_t value) {
-    if (status == BP_OK)
-        return status;
-    if (atomic_load_explicit(&timeline->error, memory_order_acquire))
-        return bp_fail(status, "%s", timeline->text);
     uint64_t now = atomic_load_explicit(&timeline->value, memory_order_acquire);
-    return bp_fail(status, "a timeline is at %llu and did not reach %llu before the deadline",
-                   (unsigned long long)now, (unsigned long long)value);
+    return bp_sticky_tell(&timeline->sticky, status, now, value);
 }
 
 static int32_t signal_host(uint64_t device, uint64_t handle, uint64_t value) {
@@ -134,7 +114,7 @@ static int32_t signal_host(uint64_t device, uint64_t handle, uint64_t value) {
     if (status)
         return status;
     bp_timeline_object *timeline = visit.object;
-    status = atomic_load_explicit(&timeline->error, memory_order_acquire);
+    status = bp_sticky_error(&timeline->sticky);
     status = status ? tell(timeline, status, value) : bp_timeline_advance(timeline, value);
     let_go(&visit);
     return status;
@@ -149,7 +129,7 @@ static int32_t query(uint64_t device, uint64_t handle, uint64_t *value) {
         return status;
     bp_timeline_object *timeline = visit.object;
     *value = atomic_load_explicit(&timeline->value, memory_order_acquire);
-    status = atomic_load_explicit(&timeline->error, memory_order_acquire);
+    status = bp_sticky_error(&timeline->sticky);
     tell(timeline, status, *value);
     let_go(&visit);
     return status;

@@ -4,25 +4,19 @@
  * For backends whose work is finished by host threads. Poison and waited fit
  * bp_driver. Needs nothing of the backend.
  *
- * Any thread may look and wait. Signalling and poisoning take the timeline's lock; the sequence
- * word changes with each, so a waiter that read before cannot sleep through.
+ * Any thread may look and wait. Signalling and poisoning take the timeline's lock.
  */
 #ifndef BEDPLATE_HAL_CHASSIS_TIMELINE_H
 #define BEDPLATE_HAL_CHASSIS_TIMELINE_H
 
 #include "device.h"
+#include "sticky.h"
 
 typedef struct bp_timeline_object {
     bp_object object;
     _Atomic uint64_t value;
-    _Atomic uint32_t sequence;
-    _Atomic uint32_t sleepers;
-    /* 0, or the status it is poisoned with. */
-    _Atomic int32_t error;
-    /* Host waiters inside wait_host; under the device's lock. */
-    uint32_t waited;
     pthread_mutex_t lock;
-    char text[BP_ERROR_BYTES];
+    bp_sticky sticky;
 } bp_timeline_object;
 
 extern const bp_timeline bp_timeline_table;

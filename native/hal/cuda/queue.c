@@ -18,7 +18,7 @@ static readiness look(const bp_work *work, bp_cuda_timeline **by) {
     readiness found = READY;
     for (uint32_t i = 0; i < work->wait_count; i++) {
         bp_cuda_timeline *timeline = (bp_cuda_timeline *)work->waits[i].timeline;
-        if (atomic_load_explicit(&timeline->error, memory_order_relaxed)) {
+        if (bp_sticky_error(&timeline->sticky)) {
             *by = timeline;
             return FAILED;
         }
@@ -153,8 +153,8 @@ static int advance(bp_cuda_queue *queue) {
         issue(queue, work);
     } else {
         snprintf(text, sizeof(text), "batch %llu: a fence it waited for failed: %.430s",
-                 (unsigned long long)work->tag, by->text);
-        fail(work, atomic_load_explicit(&by->error, memory_order_relaxed), text);
+                 (unsigned long long)work->tag, by->sticky.text);
+        fail(work, bp_sticky_error(&by->sticky), text);
     }
     bp_cuda_queue_recycle(queue, work);
     return 1;

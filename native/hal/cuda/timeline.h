@@ -16,6 +16,7 @@
 #ifndef BEDPLATE_HAL_CUDA_TIMELINE_H
 #define BEDPLATE_HAL_CUDA_TIMELINE_H
 
+#include "../chassis/sticky.h"
 #include "device.h"
 
 struct bp_cuda_queue;
@@ -39,12 +40,8 @@ typedef struct bp_cuda_timeline {
     uint64_t issuer;
     /* Events behind signals in flight, oldest first; under the device's lock. */
     bp_cuda_pending *first, *last;
-    /* Changes with each signal of the host and with poison; sleepers wait for it. */
-    _Atomic uint32_t sequence, sleepers;
-    /* 0, or the status it is poisoned with; the text is written before. */
-    _Atomic int32_t error;
-    uint32_t waited;
-    char text[BP_ERROR_BYTES];
+    /* Told of signals of the host and of poison, not of what the device does. */
+    bp_sticky sticky;
 } bp_cuda_timeline;
 
 extern const bp_timeline bp_cuda_timeline_table;
@@ -68,6 +65,11 @@ bp_cu_result bp_cuda_timeline_issue(bp_cuda_timeline *timeline, const struct bp_
 /* Lets the stream of `queue` wait for a value that is issued and not reached. Under the lock. */
 bp_cu_result bp_cuda_timeline_hold(bp_cuda_timeline *timeline, const struct bp_cuda_queue *queue,
                                    uint64_t value);
+
+/* wait.c: looks and waits of the host, as the timeline table wants them. */
+int32_t bp_cuda_timeline_query(uint64_t device, uint64_t timeline, uint64_t *value);
+int32_t bp_cuda_timeline_wait(uint64_t device, uint64_t timeline, uint64_t value,
+                              uint64_t deadline_ns);
 
 /* What bp_driver wants. Poison also lets batches go that waited for it. Under the lock. */
 void bp_cuda_timeline_poison(bp_object *timeline, int32_t status, const char *text);

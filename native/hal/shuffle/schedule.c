@@ -52,7 +52,8 @@ static int fences_reached(const bp_shuffle_queue *queue, bp_flight *flight) {
             return 0;
         if (status) {
             char text[BP_ERROR_BYTES];
-            snprintf(text, sizeof(text), "a fence it waited for failed: %.450s", timeline->text);
+            snprintf(text, sizeof(text), "a fence it waited for failed: %.450s",
+                     timeline->sticky.text);
             fail(flight, status, text);
             return 1;
         }
