@@ -14,6 +14,7 @@ import numpy as np
 from bedplate.hal.api import Batch, Buffer, Device, DType, Tensor
 from bedplate.kernels.call import Call
 from bedplate.kernels.formats import Array, BlockArray
+from bedplate.kernels.implementation import TensorSource
 from bedplate.kernels.launches import BUILDERS, activation_row_bytes, pack_launch
 from bedplate.kernels.pack import Packed, panel_shape
 from bedplate.kernels.vocabulary import INT8_BLOCKS
@@ -28,9 +29,9 @@ MOST_ROPE_DIM = 512
 class CpuModule:
     """The ops of one `libbedplate_kernels_cpu_<isa>.so` on a device."""
 
-    def __init__(self, device: Device, isa: str, library: Path) -> None:
+    def __init__(self, device: Device, isa: str, library: Path, weights: TensorSource) -> None:
         self.name = isa
-        self._device = device
+        self._device, self._weights = device, weights
         self._module = device.load_native_module(library)
 
     def refuses(self, call: Call) -> str | None:
@@ -77,7 +78,7 @@ class CpuModule:
         rows = self._device.upload(raw)
         name = dtype.name.lower()
         kind = DType.U8 if op == "quantized_matmul" else dtype
-        panels = self._device.empty(panel_shape(op, name, n, k), kind)
+        panels = self._weights.empty(panel_shape(op, name, n, k), kind)
         launch = pack_launch(op, source, rows, raw.shape[1], panels, (n, k))
         batch = Batch()
         batch.launch(self._module.kernel(launch.kernel), (launch.grid,), launch.arguments)

@@ -10,6 +10,7 @@ import numpy as np
 from bedplate.hal.api import Batch, Buffer, Device, DType, HalError, OpPlan, Tensor, pack_attributes
 from bedplate.kernels.call import Call, Operand
 from bedplate.kernels.formats import Array, BlockArray, bf16_from_f32, decode
+from bedplate.kernels.implementation import TensorSource
 from bedplate.kernels.pack import Packed
 
 PlanKey = tuple[object, ...]
@@ -20,8 +21,8 @@ class Generic:
 
     name = "generic"
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
+    def __init__(self, device: Device, weights: TensorSource) -> None:
+        self._device, self._weights = device, weights
         self._plans: dict[PlanKey, OpPlan | str] = {}
 
     def refuses(self, call: Call) -> str | None:
@@ -51,7 +52,7 @@ class Generic:
             weight = bf16_from_f32(floats) if dtype == DType.BF16 else floats
         rows = weight.data if isinstance(weight, BlockArray) else np.ascontiguousarray(weight)
         n, k = weight.shape
-        tensor = self._device.empty((n, k), dtype)
+        tensor = self._weights.empty((n, k), dtype)
         self._device.write(tensor, rows)
         return Packed(op, dtype.name.lower(), (n, k), "rows", tensor)
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from bedplate.hal.api import Batch, Buffer, DType
+from bedplate.hal.api import Batch, Buffer, DType, Tensor
 from bedplate.kernels.call import Call
 from bedplate.kernels.formats import Array, BlockArray
 from bedplate.kernels.pack import Packed
+
+
+class TensorSource(Protocol):
+    """Where packed weights come from: a device, or a pool of its memory."""
+
+    def empty(self, shape: Sequence[int], dtype: DType) -> Tensor:
+        """A dense tensor with undefined content."""
 
 
 class Implementation(Protocol):

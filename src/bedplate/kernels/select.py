@@ -9,7 +9,7 @@ from bedplate.hal.api import Device
 from bedplate.kernels.cpu_module import CpuModule
 from bedplate.kernels.errors import IsaError
 from bedplate.kernels.generic import Generic
-from bedplate.kernels.implementation import Implementation
+from bedplate.kernels.implementation import Implementation, TensorSource
 from bedplate.kernels.opset import OpSet
 
 LEVELS = ("generic", "avx2", "avx512", "avx512_bf16")
@@ -22,11 +22,12 @@ def levels_of(device: Device) -> tuple[str, ...]:
     return LEVELS[: LEVELS.index(best) + 1] if best in LEVELS else LEVELS[:1]
 
 
-def select(device: Device, isa: str | None = None) -> OpSet:
+def select(device: Device, isa: str | None = None, *, weights: TensorSource | None = None) -> OpSet:
     """The ops of a device at its best level, or at `isa`.
 
     Without `isa` the level is the property `cpu.isa` (which `BEDPLATE_CPU_ISA`
-    lowers); a build without that level's module uses the next lower one. Raises
+    lowers); a build without that level's module uses the next lower one. Packed
+    weights lie in `weights`, without it in buffers of the device. Raises
     `IsaError` for an unknown level, one the processor lacks, or a named one that
     was not built.
     """
@@ -45,9 +46,10 @@ def select(device: Device, isa: str | None = None) -> OpSet:
             f"this build has no kernels for {isa}: {_library(isa).name} is missing",
             remedy="run `make build`, or choose another level",
         )
-    implementations: list[Implementation] = [Generic(device)]
+    source = device if weights is None else weights
+    implementations: list[Implementation] = [Generic(device, source)]
     if level != "generic":
-        implementations.insert(0, CpuModule(device, level, _library(level)))
+        implementations.insert(0, CpuModule(device, level, _library(level), source))
     return OpSet(device, level, implementations)
 
 

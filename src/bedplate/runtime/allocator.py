@@ -203,10 +203,21 @@ class Allocator:
         return Range(segment, block.offset, block.bytes)
 
     def close(self) -> None:
-        """Give all memory back, live blocks too. Twice is fine."""
+        """Give all memory back, live blocks too. Twice is fine.
+
+        After the device was closed, which gives all of its memory back, only
+        what the host holds is left to release.
+        """
         if self.native != ffi.NULL:
             native, self.native = self.native, ffi.NULL
+            if self.device is not None and self.device.closed:
+                check(library().bp_runtime_abandon(native))
             check(library().bp_runtime_close(native))
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return bool(self.native == ffi.NULL)
 
     def __enter__(self) -> Self:
         return self

@@ -25,6 +25,7 @@ from bedplate.runtime.recording import Job, find_job
 from bedplate.runtime.replay import POLICIES, Outcome, Plan, plan, replay
 from bedplate.runtime.snapshot import snapshot, write_snapshot
 from bedplate.runtime.stats import Figure, PoolStats, Side
+from bedplate.runtime.tensors import PoolTensors
 from bedplate.runtime.torch_plugin import torch_stats, use_in_torch
 from bedplate.runtime.trace import Trace, write_csv, write_log
 from bedplate.runtime.trace import load as load_trace
@@ -45,6 +46,7 @@ __all__ = [
     "Plan",
     "Pool",
     "PoolStats",
+    "PoolTensors",
     "RuntimeFault",
     "Side",
     "SteadyStateViolation",

@@ -52,6 +52,7 @@ typedef struct {
 int32_t bp_runtime_open(const void *api, uint64_t device, uint64_t piece, const char *options,
                         uint64_t length, bp_runtime **out);
 int32_t bp_runtime_close(bp_runtime *);
+int32_t bp_runtime_abandon(bp_runtime *);
 uint64_t bp_runtime_last_error(char *buffer, uint64_t capacity);
 int32_t bp_runtime_stream_open(bp_runtime *, uint64_t timeline, uint64_t value, uint32_t *out);
 int32_t bp_runtime_stream_close(bp_runtime *, uint32_t stream);

@@ -26,6 +26,7 @@ from bedplate.serving.models.base import Precision
 from bedplate.serving.models.llama import Llama
 from bedplate.serving.pace import Pace
 from bedplate.serving.packaged import DEFAULT_MODEL, find_model
+from bedplate.serving.pools import EnginePools
 from bedplate.serving.runner import Runner
 from bedplate.serving.safetensors_model import SafetensorsModel
 from bedplate.serving.sampling import Sampling
@@ -194,7 +195,11 @@ class Engine(EngineLoop):
             if source:
                 self.template = ChatTemplate(source, model.template_variables())
                 undo.callback(self.template.close)
+            # Ends after the device, whose close waits for the last view of its memory.
+            after_device = undo.enter_context(contextlib.ExitStack())
             self.device: Device = undo.enter_context(open_device(options.device))
+            self.pools = EnginePools(self.device)
+            after_device.callback(self.pools.close)
             self.registry = registry or Registry()
             runner, limits, metrics = self._assemble(model, options, tokenizer.size)
             pace = Pace(model.config.parameters)
@@ -205,13 +210,16 @@ class Engine(EngineLoop):
         self, model: ModelFile, options: EngineOptions, id_count: int
     ) -> tuple[Runner, Limits, EngineMetrics]:
         device = self.device
-        ops = select(device)
+        pools = self.pools
+        ops = select(device, weights=pools.weights)
         rows, samples = options.max_batched_tokens, options.max_running
-        loaded = Llama(device, ops, model, self.precision, rows=rows, samples=samples)
+        loaded = Llama(pools, ops, model, self.precision, rows=rows, samples=samples)
         limits = plan_limits(model, options, loaded.kv_bytes_per_token(), device.info.memory_bytes)
         self.kv_bytes = loaded.allocate_kv(limits.block_count, limits.block_tokens)
-        runner = Runner(device, ops, loaded, limits, id_count=id_count)
+        runner = Runner(device, pools.scratch, ops, loaded, limits, id_count=id_count)
         runner.warm_up()
+        pools.publish(self.registry, device.id)
+        pools.seal()
         version = importlib.metadata.version("bedplate")
         if options.metrics_alias == "vllm":
             add_vllm_aliases(self.registry)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bedplate.hal.api import Batch, Device, DType, Tensor
 from bedplate.kernels.api import SAMPLE_ROW, OpSet
+from bedplate.runtime.api import PoolTensors
 from bedplate.serving.models.base import Model, StepTensors
 from bedplate.serving.scheduler import Limits, Plan, PlanArrays
 
@@ -39,13 +40,14 @@ class Runner:
     def __init__(
         self,
         device: Device,
+        scratch: PoolTensors,
         ops: OpSet,
         model: Model,
         limits: Limits,
         *,
         id_count: int,
     ) -> None:
-        """Allocate the step's tensors; `allocate_kv` is done.
+        """Take the step's tensors from `scratch`; `allocate_kv` is done.
 
         Ids from `id_count` on are never sampled: a table may be padded beyond the
         tokenizer.
@@ -69,9 +71,9 @@ class Runner:
             "block_table": (rows, limits.blocks_per_request),
             "sample_token": (samples,),
         }
-        tensors = {name: device.empty(shape, DType.I32) for name, shape in shapes.items()}
+        tensors = {name: scratch.empty(shape, DType.I32) for name, shape in shapes.items()}
         self.arrays = PlanArrays(limits, {name: t.view() for name, t in tensors.items()})
-        counts = device.empty((3,), DType.U32)
+        counts = scratch.empty((3,), DType.U32)
         self._counts: NDArray[np.uint32] = counts.view()
         token_count, sequence_count, sample_count = (
             Tensor(counts.buffer, counts.offset_bytes + 4 * i, (1,), DType.U32) for i in range(3)
@@ -82,9 +84,9 @@ class Runner:
             sequence_count=sequence_count,
             sample_count=sample_count,
         )
-        self._logits = device.empty((samples, model.config.vocabulary), DType.F32)
-        self._rows = device.empty((samples, SAMPLE_ROW.itemsize), DType.U8)
-        self._sampled = device.empty((samples,), DType.I32)
+        self._logits = scratch.empty((samples, model.config.vocabulary), DType.F32)
+        self._rows = scratch.empty((samples, SAMPLE_ROW.itemsize), DType.U8)
+        self._sampled = scratch.empty((samples,), DType.I32)
         self.sample_rows: NDArray[Any] = self._rows.view().reshape(-1).view(SAMPLE_ROW)
         self._body_sizes = capacities(tokens)
         self._head_sizes = capacities(samples)

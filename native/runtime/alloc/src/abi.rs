@@ -265,6 +265,10 @@ macro_rules! entry {
 entry! {
     bp_runtime_stream_open(timeline: u64, value: u64) -> u32 =
         |h: &Handle| h.allocator.open_stream(timeline, value);
+    bp_runtime_abandon() = |h: &Handle| {
+        h.allocator.abandon();
+        Ok(())
+    };
     bp_runtime_stream_close(stream: u32) = |h: &Handle| h.allocator.close_stream(stream);
     bp_runtime_stream_advance(stream: u32, value: u64) =
         |h: &Handle| h.allocator.streams().advance(stream, value);

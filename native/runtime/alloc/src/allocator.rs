@@ -48,6 +48,7 @@ pub struct Allocator {
     unit_shift: u32,
     unit_mask: u64,
     disabled: AtomicU8,
+    abandoned: AtomicU8,
 }
 
 impl Allocator {
@@ -75,6 +76,7 @@ impl Allocator {
             unit_mask: config.unit - 1,
             config,
             disabled,
+            abandoned: AtomicU8::new(0),
         })
     }
 
@@ -97,6 +99,12 @@ impl Allocator {
     pub fn disable(&self) {
         self.disabled.store(1, Ordering::Release);
         self.streams.disown();
+    }
+
+    /// The device is gone, or gives everything back by itself: `drop` calls it no
+    /// more.
+    pub fn abandon(&self) {
+        self.abandoned.store(1, Ordering::Release);
     }
 
     fn usable(&self) -> Result<()> {
@@ -457,6 +465,9 @@ impl Allocator {
 
 impl Drop for Allocator {
     fn drop(&mut self) {
+        if self.abandoned.load(Ordering::Acquire) != 0 {
+            return;
+        }
         for number in 0..POOLS {
             let mut pool = self.pools[number].lock().unwrap_or_else(|e| e.into_inner());
             let g = Ground { slab: &self.slab, streams: &self.streams, phys: &*self.phys };

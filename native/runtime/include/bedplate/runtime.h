@@ -85,6 +85,8 @@ typedef struct {
 int32_t bp_runtime_open(const bp_api *api, uint64_t device, uint64_t piece, const char *options,
                         uint64_t length, bp_runtime **out);
 int32_t bp_runtime_close(bp_runtime *);
+/* The device was closed, which gave all memory back: close will not call it any more. */
+int32_t bp_runtime_abandon(bp_runtime *);
 uint64_t bp_runtime_last_error(char *buffer, uint64_t capacity);
 
 int32_t bp_runtime_stream_open(bp_runtime *, uint64_t timeline, uint64_t value, uint32_t *out);

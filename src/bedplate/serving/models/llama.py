@@ -13,11 +13,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bedplate.hal.api import Batch, Device, DType, Tensor
+from bedplate.hal.api import Batch, DType, Tensor
 from bedplate.kernels.api import OpSet, kv_cache_shape
+from bedplate.runtime.api import PoolTensors
 from bedplate.serving.modelfile import LlamaConfig, ModelFile, RawTensor, as_float32
 from bedplate.serving.models.base import Precision, StepTensors
 from bedplate.serving.models.linear import Linear
+from bedplate.serving.pools import EnginePools
 
 
 def inverse_frequencies(config: LlamaConfig) -> NDArray[np.float32]:
@@ -43,13 +45,13 @@ class Layer:
     """Weights of one block."""
 
     def __init__(
-        self, device: Device, ops: OpSet, model: ModelFile, index: int, precision: Precision
+        self, weights: PoolTensors, ops: OpSet, model: ModelFile, index: int, precision: Precision
     ) -> None:
         def raw(*names: str) -> list[RawTensor]:
             return [model.tensor(f"layer.{index}.{name}") for name in names]
 
         def vector(name: str) -> Tensor:
-            return device.upload(as_float32(model.tensor(f"layer.{index}.{name}")))
+            return weights.upload(as_float32(model.tensor(f"layer.{index}.{name}")))
 
         self.attention_norm = vector("attention_norm")
         self.feed_forward_norm = vector("feed_forward_norm")
@@ -62,20 +64,20 @@ class Layer:
 class Activations:
     """Scratch tensors for up to `rows` token rows; shared by all recorded batches."""
 
-    def __init__(self, device: Device, config: LlamaConfig, rows: int, samples: int) -> None:
+    def __init__(self, pool: PoolTensors, config: LlamaConfig, rows: int, samples: int) -> None:
         query = config.heads * config.head_dim
         fused = query + 2 * config.kv_heads * config.head_dim
-        self.hidden = device.empty((rows, config.hidden), DType.F32)
-        self.fused = device.empty((rows, fused), DType.F32)
-        self.gate_up = device.empty((rows, 2 * config.feed_forward), DType.F32)
-        self.sampled = device.empty((samples, config.hidden), DType.F32)
+        self.hidden = pool.empty((rows, config.hidden), DType.F32)
+        self.fused = pool.empty((rows, fused), DType.F32)
+        self.gate_up = pool.empty((rows, 2 * config.feed_forward), DType.F32)
+        self.sampled = pool.empty((samples, config.hidden), DType.F32)
         widest = max(config.hidden, query, config.feed_forward)
-        self.operand = device.allocate(max(rows, samples) * widest * DType.F32.block_bytes)
+        self.operand = pool.empty((max(rows, samples), widest), DType.F32)
 
     def input_of(self, linear: Linear, rows: int, precision: Precision) -> Tensor:
         """The tensor [rows, inputs] that a producer writes for `linear` to read."""
         dtype = DType.BF16 if precision is Precision.BFLOAT16 else DType.F32
-        return Tensor(self.operand, 0, (rows, linear.inputs), dtype)
+        return Tensor(self.operand.buffer, self.operand.offset_bytes, (rows, linear.inputs), dtype)
 
 
 class Llama:
@@ -83,7 +85,7 @@ class Llama:
 
     def __init__(
         self,
-        device: Device,
+        pools: EnginePools,
         ops: OpSet,
         model: ModelFile,
         precision: Precision,
@@ -93,18 +95,19 @@ class Llama:
     ) -> None:
         """Pack and upload every weight; `rows` and `samples` bound a step."""
         config = self.config = model.config
-        self._device, self._ops, self._precision = device, ops, precision
+        self._pools, self._ops, self._precision = pools, ops, precision
+        weights = pools.weights
         self._kv_dtype = DType.F32 if precision is Precision.FLOAT32 else DType.BF16
         table = model.tensor("embedding")
-        self._embedding = _upload_table(device, table)
-        self._layers = [Layer(device, ops, model, i, precision) for i in range(config.layers)]
-        self._final_norm = device.upload(as_float32(model.tensor("final_norm")))
+        self._embedding = _upload_table(weights, table)
+        self._layers = [Layer(weights, ops, model, i, precision) for i in range(config.layers)]
+        self._final_norm = weights.upload(as_float32(model.tensor("final_norm")))
         self._head = Linear(ops, [table if config.tied_head else model.tensor("head")], precision)
         frequency = inverse_frequencies(config)
         if model.has("rope_factors"):
             frequency = frequency / as_float32(model.tensor("rope_factors"))
-        self._frequency = device.upload(frequency.astype(np.float32))
-        self._activations = Activations(device, config, rows, samples)
+        self._frequency = weights.upload(frequency.astype(np.float32))
+        self._activations = Activations(pools.activations, config, rows, samples)
         self._kv: list[tuple[Tensor, Tensor]] = []
 
     def kv_bytes_per_token(self) -> int:
@@ -116,8 +119,9 @@ class Llama:
         """Make the KV pool; returns its bytes."""
         c = self.config
         shape = kv_cache_shape(block_count, c.kv_heads, block_tokens, c.head_dim)
+        kv = self._pools.kv
         self._kv = [
-            (self._device.empty(shape, self._kv_dtype), self._device.empty(shape, self._kv_dtype))
+            (kv.empty(shape, self._kv_dtype), kv.empty(shape, self._kv_dtype))
             for _ in range(c.layers)
         ]
         return self.kv_bytes_per_token() * block_count * block_tokens
@@ -173,7 +177,9 @@ class Llama:
         slots = _rows(step.kv_slots, rows)
         self._ops.record(batch, "kv_write", [key, value, slots, count, keys, values])
         attended = a.input_of(layer.attention_output, rows, self._precision)
-        by_head = Tensor(attended.buffer, 0, (rows, c.heads, c.head_dim), attended.dtype)
+        by_head = Tensor(
+            attended.buffer, attended.offset_bytes, (rows, c.heads, c.head_dim), attended.dtype
+        )
         self._ops.record(
             batch,
             "paged_attention",
@@ -204,13 +210,13 @@ class Llama:
         layer.down.record(batch, activated, hidden, count, residual=hidden)
 
 
-def _upload_table(device: Device, part: RawTensor) -> Tensor:
+def _upload_table(weights: PoolTensors, part: RawTensor) -> Tensor:
     """The embedding in its file's format, on the device; float16, which no op reads, widened."""
     if part.dtype is DType.F16:
-        return device.upload(as_float32(part))
-    tensor = device.empty(part.shape, part.dtype)
+        return weights.upload(as_float32(part))
+    tensor = weights.empty(part.shape, part.dtype)
     stored = part.data.view(part.dtype.storage)
-    device.write(tensor, stored.reshape(*part.shape[:-1], -1))
+    weights.device.write(tensor, stored.reshape(*part.shape[:-1], -1))
     return tensor
 
 
