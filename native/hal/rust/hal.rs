@@ -786,7 +786,7 @@ pub struct BpModule {
     pub reserved: [u64; 4],
 }
 
-/// Recorded work that is launched as one.
+/// Recorded work that is launched as one. A graph holds addresses and no handles: the memory, modules and plans that its commands use must outlive its last launch.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BpCapture {

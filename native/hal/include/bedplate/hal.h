@@ -649,7 +649,8 @@ typedef struct bp_module {
     uint64_t reserved[4];
 } bp_module;
 
-/* Recorded work that is launched as one. */
+/* Recorded work that is launched as one. A graph holds addresses and no handles: the memory,
+ * modules and plans that its commands use must outlive its last launch. */
 typedef struct bp_capture {
     bp_head head;
     int32_t (*begin)(uint64_t device, uint64_t queue);
