@@ -168,7 +168,7 @@ static void quiet(bp_device *device) {
         if (object->kind == BP_KIND_TIMELINE)
             bp_driver_own.poison(object, BP_CANCELLED, "the device was closed");
     pthread_mutex_unlock(&device->lock);
-    while (atomic_load_explicit(&device->users, memory_order_acquire))
+    while (atomic_load_explicit(&device->users, memory_order_seq_cst))
         sched_yield();
     for (bp_object *object = device->objects, *next; object; object = next) {
         next = object->next;

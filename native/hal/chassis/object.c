@@ -66,7 +66,7 @@ void bp_object_withdraw(bp_object *object) {
     if (!place)
         return;
     pthread_mutex_lock(&lock);
-    atomic_fetch_add_explicit(&place->generation, 1, memory_order_acq_rel);
+    atomic_fetch_add_explicit(&place->generation, 1, memory_order_seq_cst);
     atomic_store_explicit(&place->object, NULL, memory_order_release);
     place->next_free = first_free;
     first_free = number;

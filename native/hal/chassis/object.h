@@ -73,7 +73,9 @@ static inline __attribute__((always_inline)) void *bp_object_peek(uint64_t handl
     if (!slot)
         return NULL;
     slot += number % BP_CHUNK_SLOTS;
-    if (atomic_load_explicit(&slot->generation, memory_order_acquire) != generation ||
+    /* In one order with withdraw and with a device's count of users: who closes it sees who
+     * entered, or who enters sees that it closes. */
+    if (atomic_load_explicit(&slot->generation, memory_order_seq_cst) != generation ||
         atomic_load_explicit(&slot->kind, memory_order_acquire) != kind ||
         atomic_load_explicit(&slot->owner, memory_order_acquire) != owner)
         return NULL;
