@@ -3,59 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.serving.conftest import SMALL
 
-from bedplate.hal.api import Device, DType, Queue
-from bedplate.serving.api import Engine, Sampling
-
-GREEDY = Sampling(temperature=0, max_tokens=60, ignore_eos=True)
-
-
-@contextmanager
-def driver_calls() -> Iterator[list[str]]:
-    """What asks the HAL for memory or waits for all of a queue, by name."""
-    seen: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        for kind, name in (
-            (Device, "allocate"),
-            (Device, "release_memory"),
-            (Queue, "synchronize"),
-        ):
-            true = getattr(kind, name)
-
-            def counted(*words: object, true=true, name=name, **more: object) -> object:  # type: ignore[no-untyped-def]
-                seen.append(name)
-                return true(*words, **more)
-
-            patch.setattr(kind, name, counted)
-        yield seen
-
-
-def steady(engine: Engine, steps: int) -> list[str]:
-    """The driver's calls in a window of at least so many steps."""
-    draw = np.random.default_rng(7)
-    first = engine.stats().steps
-    with driver_calls() as seen:
-        while engine.stats().steps < first + steps:
-            prompts = [
-                [int(i) for i in draw.integers(3, 90, draw.integers(1, 60))]
-                for _ in range(int(draw.integers(1, 9)))
-            ]
-            engine.generate(prompts, GREEDY)
-    return seen
+from bedplate.core.gates import GateVerdict
+from bedplate.hal.api import DType
+from bedplate.serving.api import Engine, SteadyState
+from bedplate.serving.steady import driver_calls, steady
 
 
 def test_a_steady_engine_never_calls_the_driver(tiny_path: Path) -> None:
     """Prompts of all lengths, batches of all sizes; no allocation, release or full wait."""
     with Engine(str(tiny_path), SMALL) as engine:
         assert steady(engine, 500) == []
-        assert engine.pools.driver_calls_since_seal() == 0
 
 
 @pytest.mark.soak
@@ -63,7 +25,6 @@ def test_ten_thousand_steps_never_call_the_driver(tiny_path: Path) -> None:
     """The same over the window that is promised."""
     with Engine(str(tiny_path), SMALL) as engine:
         assert steady(engine, 10_000) == []
-        assert engine.pools.driver_calls_since_seal() == 0
 
 
 def test_a_violation_is_counted(tiny_path: Path) -> None:
@@ -90,3 +51,29 @@ def test_metrics_have_every_pool(tiny_path: Path) -> None:
         assert all(sizes[pool] > 0 for pool in ("weights", "activations", "scratch"))
         assert 'alloc_largest_free_block_bytes{device="cpu:0",pool="kv"}' in text
     assert 'pool="kv",state="reserved"} 0.0' in engine.metrics_text()
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_gate_passes_and_a_seeded_violation_fails_it(
+    tiny_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is; with one step that takes memory; and on a tree that is not ours."""
+    gate = SteadyState(str(tiny_path), steps=30)
+    assert gate.check(ROOT).verdict is GateVerdict.PASSED
+    true = Engine.generate
+
+    def greedy(self: Engine, *words: object) -> object:
+        self.device.allocate(64).release()
+        return true(self, *words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Engine, "generate", greedy)
+    failed = gate.check(ROOT)
+    assert failed.verdict is GateVerdict.FAILED
+    assert "allocate" in str(failed.reason)
+    assert failed.findings[0].path == "src/bedplate/serving/steady.py"
+    assert gate.check(tiny_path.parent).verdict is GateVerdict.NOT_RUN
+    missing = SteadyState("no-such-model").check(ROOT)
+    assert missing.verdict is GateVerdict.NOT_RUN
+    assert "no-such-model" in str(missing.reason)

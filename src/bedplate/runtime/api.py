@@ -18,6 +18,7 @@ from bedplate.runtime.errors import (
     SteadyStateViolation,
     TraceInvalid,
 )
+from bedplate.runtime.lint import RuntimeContract
 from bedplate.runtime.numbers import NumbersAllocator
 from bedplate.runtime.picture import page as picture_page
 from bedplate.runtime.picture import text as picture_text
@@ -47,6 +48,7 @@ __all__ = [
     "Pool",
     "PoolStats",
     "PoolTensors",
+    "RuntimeContract",
     "RuntimeFault",
     "Side",
     "SteadyStateViolation",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from bedplate.serving.request import FinishReason, Output, Request
     from bedplate.serving.sampling import Sampling
     from bedplate.serving.server import Application
+    from bedplate.serving.steady import SteadyState
     from bedplate.serving.wire import MOST_CHOICES, error_event, model_card
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "SchedulerError",
     "ServingConfig",
     "ServingError",
+    "SteadyState",
     "UnsupportedModel",
     "answer_until_stopped",
     "error_event",
@@ -130,6 +132,7 @@ _MODULES = {
     ),
     "sampling": ("Sampling",),
     "server": ("Application",),
+    "steady": ("SteadyState",),
     "wire": (
         "MOST_CHOICES",
         "error_event",

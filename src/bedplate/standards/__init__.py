@@ -1,0 +1,1 @@
+"""The engineering standards as gates, each with the incident it prevents."""
