@@ -9,35 +9,50 @@ with Allocator(open_device("cpu")) as memory:
 """
 
 from bedplate.runtime.allocator import POOLS, Allocator, Block, Pool, Stream
+from bedplate.runtime.checker import Checker, Hazard, Record, Span
 from bedplate.runtime.errors import (
     BadBlock,
+    BatchFailed,
+    HazardFound,
     OptionsInvalid,
     OutOfMemory,
     OverQuota,
     RuntimeFault,
+    SchedulerStopped,
     SteadyStateViolation,
+    StreamDeadline,
     TraceInvalid,
 )
+from bedplate.runtime.explore import Explored, Program, ProgramHost, explore
+from bedplate.runtime.graph import Graph, Recording
 from bedplate.runtime.lint import RuntimeContract
 from bedplate.runtime.numbers import NumbersAllocator
 from bedplate.runtime.picture import page as picture_page
 from bedplate.runtime.picture import text as picture_text
 from bedplate.runtime.recording import Job, find_job
 from bedplate.runtime.replay import POLICIES, Outcome, Plan, plan, replay
+from bedplate.runtime.scheduler import QueueStats, Scheduler, SchedulerQueue
 from bedplate.runtime.snapshot import snapshot, write_snapshot
 from bedplate.runtime.stats import Figure, PoolStats, Side
 from bedplate.runtime.tensors import PoolTensors
 from bedplate.runtime.torch_plugin import torch_stats, use_in_torch
 from bedplate.runtime.trace import Trace, write_csv, write_log
 from bedplate.runtime.trace import load as load_trace
+from bedplate.runtime.work import WorkStream, span_of
 
 __all__ = [
     "POLICIES",
     "POOLS",
     "Allocator",
     "BadBlock",
+    "BatchFailed",
     "Block",
+    "Checker",
+    "Explored",
     "Figure",
+    "Graph",
+    "Hazard",
+    "HazardFound",
     "Job",
     "NumbersAllocator",
     "OptionsInvalid",
@@ -48,13 +63,25 @@ __all__ = [
     "Pool",
     "PoolStats",
     "PoolTensors",
+    "Program",
+    "ProgramHost",
+    "QueueStats",
+    "Record",
+    "Recording",
     "RuntimeContract",
     "RuntimeFault",
+    "Scheduler",
+    "SchedulerQueue",
+    "SchedulerStopped",
     "Side",
+    "Span",
     "SteadyStateViolation",
     "Stream",
+    "StreamDeadline",
     "Trace",
     "TraceInvalid",
+    "WorkStream",
+    "explore",
     "find_job",
     "load_trace",
     "picture_page",
@@ -62,6 +89,7 @@ __all__ = [
     "plan",
     "replay",
     "snapshot",
+    "span_of",
     "torch_stats",
     "use_in_torch",
     "write_csv",

@@ -7,6 +7,10 @@
     │   └── OverQuota           exit 1   a pool may not grow; others are unaffected
     ├── SteadyStateViolation    exit 1   sealed, and the driver would have been called
     ├── BadBlock                exit 1   freed before, or of another allocator
+    ├── BatchFailed             exit 1   a batch that was waited for, with tag and sentence
+    ├── StreamDeadline          exit 1   a fence or room in a ring did not come in time
+    ├── SchedulerStopped        exit 1   a submit to what has stopped
+    ├── HazardFound             exit 1   accesses that nothing orders, with both sites
     └── TraceInvalid            exit 2   a trace that cannot be read, with the line
 """
 
@@ -49,6 +53,34 @@ class BadBlock(RuntimeFault):
     """A handle that is not of a live block."""
 
     code = "runtime.bad_block"
+
+
+class BatchFailed(RuntimeFault):
+    """What was waited for failed; `status` is the HAL's code of the cause."""
+
+    code = "runtime.batch_failed"
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class StreamDeadline(RuntimeFault):
+    """A deadline passed first; nothing else has changed."""
+
+    code = "runtime.deadline"
+
+
+class SchedulerStopped(RuntimeFault):
+    """The scheduler takes no more work."""
+
+    code = "runtime.stopped"
+
+
+class HazardFound(RuntimeFault):
+    """Two accesses that nothing orders, or one of freed memory."""
+
+    code = "runtime.hazard"
 
 
 class TraceInvalid(RuntimeFault, UsageError):
