@@ -49,13 +49,16 @@ static int32_t run_nodes(bp_queue_object *queue, const bp_work *work, bp_cause *
     return BP_OK;
 }
 
-/* Runs the nodes and waits for them; text is empty on success. */
-static int32_t run_and_finish(bp_queue_object *queue, const bp_work *work, char *text,
-                              size_t room) {
+/* Runs the nodes and waits for them; text is empty on success, and then *signalled tells whether
+ * the signals were given too. */
+static int32_t run_and_finish(bp_queue_object *queue, const bp_work *work, char *text, size_t room,
+                              int *signalled) {
     bp_cause cause, later;
     cause.node = later.node = NULL;
     cause.text[0] = later.text[0] = 0;
     int32_t status = run_nodes(queue, work, &cause, text, room);
+    if (status == BP_OK && bp_executor_own.announce)
+        *signalled = bp_executor_own.announce(queue, work);
     if (bp_executor_own.finish) {
         int32_t finished = bp_executor_own.finish(queue, &later);
         /* What was started before is what failed first. */
@@ -74,7 +77,8 @@ static int32_t run_and_finish(bp_queue_object *queue, const bp_work *work, char 
     return status;
 }
 
-static int32_t run_all(bp_queue_object *queue, const bp_work *work, char *text, size_t room) {
+static int32_t run_all(bp_queue_object *queue, const bp_work *work, char *text, size_t room,
+                       int *signalled) {
     if (bp_queue_cancelled(queue) && (work->node_count || work->wait_count)) {
         snprintf(text, room, "the queue was destroyed");
         return BP_CANCELLED;
@@ -84,12 +88,22 @@ static int32_t run_all(bp_queue_object *queue, const bp_work *work, char *text, 
         if (status)
             return status;
     }
-    return work->node_count ? run_and_finish(queue, work, text, room) : BP_OK;
+    return work->node_count ? run_and_finish(queue, work, text, room, signalled) : BP_OK;
+}
+
+void bp_work_signal(const bp_work *work) {
+    for (uint32_t i = 0; i < work->signal_count; i++) {
+        const bp_point *point = &work->signals[i];
+        int32_t status = bp_timeline_advance((bp_timeline_object *)point->timeline, point->value);
+        if (status)
+            bp_timeline_poison(point->timeline, status, bp_error_text());
+    }
 }
 
 void bp_work_execute(bp_queue_object *queue, bp_work *work) {
     char text[BP_ERROR_BYTES] = "";
-    int32_t status = run_all(queue, work, text, sizeof(text));
+    int signalled = 0;
+    int32_t status = run_all(queue, work, text, sizeof(text), &signalled);
     if (status) {
         bp_host_log(BP_LOG_ERROR, text);
         /* Before anyone can learn of it from a signal: whoever knows finds the device lost. */
@@ -99,10 +113,6 @@ void bp_work_execute(bp_queue_object *queue, bp_work *work) {
             bp_timeline_poison(work->signals[i].timeline, status, text);
         return;
     }
-    for (uint32_t i = 0; i < work->signal_count; i++) {
-        const bp_point *point = &work->signals[i];
-        status = bp_timeline_advance((bp_timeline_object *)point->timeline, point->value);
-        if (status)
-            bp_timeline_poison(point->timeline, status, bp_error_text());
-    }
+    if (!signalled)
+        bp_work_signal(work);
 }

@@ -51,6 +51,11 @@ typedef struct bp_executor {
     /* On the thread: waits until all that `run` started is done, also after one failed; then
      * BP_OK, or the status of the first that failed and its cause. Null when run waits itself. */
     int32_t (*finish)(bp_queue_object *queue, bp_cause *cause);
+    /* On the thread, between the last node and `finish`: whether the platform itself will call
+     * bp_work_signal once all that was started is done and nothing failed, so that a waiter need
+     * not wait until this thread was woken. `finish` then returns after that call. Null when it
+     * never does. */
+    int (*announce)(bp_queue_object *queue, const bp_work *work);
 } bp_executor;
 
 extern const bp_executor bp_executor_own;
@@ -65,7 +70,10 @@ static inline int bp_queue_cancelled(const bp_queue_object *queue) {
     return atomic_load_explicit(&queue->cancel, memory_order_relaxed) != 0;
 }
 
-/* execute.c: waits, runs and signals (or poisons). */
+/* execute.c: what a batch that is done signals; on any thread. */
+void bp_work_signal(const bp_work *work);
+
+/* Waits, runs and signals (or poisons). */
 void bp_work_execute(bp_queue_object *queue, bp_work *work);
 
 #endif

@@ -76,6 +76,7 @@ enum {
     CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
 
     CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3,
+    CL_COMPLETE = 0,
     CL_PROFILING_COMMAND_END = 0x1283,
 };
 
@@ -132,6 +133,7 @@ enum {
       (cl_command_queue, cl_uint, const cl_event *, cl_event *))                                   \
     X(cl_int, clWaitForEvents, (cl_uint, const cl_event *))                                        \
     X(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void *, size_t *))                       \
+    X(cl_int, clSetEventCallback, (cl_event, cl_int, void (*)(cl_event, cl_int, void *), void *))  \
     X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))              \
     X(cl_int, clReleaseEvent, (cl_event))
 

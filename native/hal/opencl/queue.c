@@ -2,6 +2,8 @@
  * Running batches: the executor starts commands in an in-order OpenCL queue and waits at the end of
  * the batch, or when the host must step in between (timestamps, work on pinned memory alone).
  *
+ * A batch of one command is signalled by that command's end, on a thread of the platform's.
+ *
  * Each command has an event, so that a failure is told of the command that failed. In an in-order
  * queue OpenCL may run what is behind a failed command; only what was not yet started is not run.
  */
@@ -10,6 +12,7 @@
 #include "launch.h"
 #include "memory.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +33,9 @@ typedef struct bp_cl_queue {
     uint32_t running_count;
     cl_mem *parts;
     uint32_t part_count, part_room;
+    /* The batch that `ended` signals, null when none; and whether it was called. */
+    const bp_work *announced;
+    _Atomic uint32_t ended;
 } bp_cl_queue;
 
 static int32_t tell(bp_cause *cause, cl_int code, const char *what) {
@@ -51,10 +57,41 @@ static int keep_part(void *context, cl_mem part) {
     return 1;
 }
 
+/* On a thread of the platform's; the queue is not touched after the last line. */
+static void ended(cl_event event, cl_int state, void *user) {
+    bp_cl_queue *own = user;
+    (void)event;
+    if (state == CL_COMPLETE)
+        bp_work_signal(own->announced);
+    atomic_store_explicit(&own->ended, 1, memory_order_release);
+}
+
+/* The one command of a batch signals for itself, so that one thread is woken between its end and
+ * the waiter, not two. With several, the last one's end says nothing of those before it. */
+static int announce(bp_queue_object *queue, const bp_work *work) {
+    bp_cl_queue *own = (bp_cl_queue *)queue;
+    if (own->running_count != 1 || work->signal_count == 0 ||
+        bp_cl_device_of(queue->device)->facts->serial)
+        return 0;
+    own->announced = work;
+    atomic_store_explicit(&own->ended, 0, memory_order_relaxed);
+    if (cl.clSetEventCallback(own->running[0].event, CL_COMPLETE, ended, own))
+        own->announced = NULL;
+    return own->announced != NULL;
+}
+
+/* Until `ended` is over: it is called for every event that ends, in whatever way. */
+static void await_ended(bp_cl_queue *own) {
+    while (own->announced && !atomic_load_explicit(&own->ended, memory_order_acquire))
+        sched_yield();
+    own->announced = NULL;
+}
+
 /* Waits for all that runs; the first that failed is the cause. */
 static int32_t drain(bp_cl_queue *own, bp_cause *cause) {
     int32_t status = BP_OK;
     cl_int code = own->running_count ? cl.clFinish(own->id) : CL_SUCCESS;
+    await_ended(own);
     for (uint32_t i = 0; i < own->running_count; i++) {
         cl_int state = CL_SUCCESS;
         cl_int asked = cl.clGetEventInfo(own->running[i].event, CL_EVENT_COMMAND_EXECUTION_STATUS,
@@ -235,4 +272,5 @@ const bp_executor bp_executor_own = {
     .close = close_queue,
     .run = run,
     .finish = finish,
+    .announce = announce,
 };
