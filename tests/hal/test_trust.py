@@ -131,3 +131,17 @@ def test_the_environment_is_believed_only_without_extra_rights(
     assert not trust.secure_execution()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert trust.secure_execution()
+
+
+def test_roots_files_are_fine_for_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a package manager installed belongs to root, whoever runs us."""
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    assert trust.check_file(Path("/etc/passwd")) == Path("/etc/passwd")
+
+
+def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
+    """In the system's words."""
+    with pytest.raises(BackendRefused, match="cannot be read: No such file or directory"):
+        trust.check_file(tmp_path / "absent")
+    with pytest.raises(BackendRefused, match="cannot be read: No such file or directory"):
+        trust.check_directory(tmp_path / "absent")

@@ -100,10 +100,10 @@ def opened(registered: Manifest) -> Iterator[TrustedFile]:
         yield file
 
 
-def check(registered: Manifest) -> Path:
-    """The real path of a manifest's library that may be loaded now; BackendRefused."""
-    with opened(registered) as file:
-        return file.path
+def check(registered: Manifest) -> None:
+    """Whether a manifest's library may be loaded now; BackendRefused with the reason."""
+    with opened(registered):
+        pass
 
 
 def _examine(origin: str, path: Path, taken: Mapping[str, Path]) -> Candidate:
