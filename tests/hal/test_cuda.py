@@ -243,6 +243,21 @@ def test_devices_that_do_not_reach_each_other_refuse(fake: Path) -> None:
     assert told.strip() == "device 1 cannot reach the memory of device 0"
 
 
+def test_an_export_that_cannot_answer_keeps_no_descriptor(fake: Path) -> None:
+    """A struct too short for its own head is refused, and what the driver made is closed."""
+    text = """
+import os
+from bedplate.hal.native import ffi, new
+kept = d.allocate(4096, exportable=True)
+out = new('bp_external')
+out.head.struct_size = 4
+before = len(os.listdir('/proc/self/fd'))
+status = d.api.mem.export_memory(d.handle, kept.handle, out)
+print(status < 0, len(os.listdir('/proc/self/fd')) - before)
+"""
+    assert script(text, fake).split() == ["True", "0"]
+
+
 def test_a_device_may_have_no_tensor_maps_and_export_nothing(fake: Path) -> None:
     """Then neither is claimed, and the suite sees that both are refused."""
     text = "print({'tensor_map', 'export_memory', 'import_memory'} & d.info.claims)\n"

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define MOST_DESCRIPTOR 0x7fffffffull
 
@@ -41,7 +42,12 @@ int32_t bp_cuda_export(uint64_t handle, uint64_t memory_handle, bp_external *out
     own.bytes = memory->base.bytes;
     bp_visit_end(&visit);
     bp_cuda_settle(device);
-    return status ? status : bp_answer(out, &own, sizeof(own), "external memory");
+    if (status)
+        return status;
+    status = bp_answer(out, &own, sizeof(own), "external memory");
+    if (status)
+        close(descriptor);
+    return status;
 }
 
 static int32_t no_memory(const bp_external *given) {
