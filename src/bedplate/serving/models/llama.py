@@ -1,7 +1,7 @@
 """The Llama family: RMSNorm, rotary attention with grouped heads, SiLU-gated MLP.
 
 Source of the architecture: Touvron et al., "LLaMA" (2023) and the Llama 3 report
-for rope scaling. Nine commands a layer: norm, q·k·v, rotate, write KV, attend,
+for rope scaling. Ten ops a layer: norm, q·k·v, rotate, write KV, attend,
 output product, norm, gate·up product, activation, down product; both outer
 products add to the hidden state in place.
 """
