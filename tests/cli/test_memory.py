@@ -47,10 +47,49 @@ def test_plan_show_and_convert(
     assert main(["memory", "replay", str(tmp_path / "t.bpt"), "--policy", "buddy"]) == 0
 
 
+def test_nothing_that_fitted_has_no_ratio(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A device too small for every request: a dash, not a perfect ratio."""
+    words = ["memory", "replay", str(trace), "--policy", "rmm", "--capacity", "1MiB"]
+    assert main(words) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    (row,) = [row for row in rows if row[:1] == ["rmm"]]
+    assert row[:6] == ["rmm", "0", "B", "0", "B", "-"]
+
+
+def test_a_trace_without_a_request_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By every verb: there is nothing to replay, place, draw or write."""
+    empty = tmp_path / "empty.csv"
+    empty.write_text(TRACE.splitlines()[0] + "\n")
+    for words in (["replay"], ["plan"], ["show"]):
+        assert main(["memory", *words, str(empty)]) == 2
+        assert "empty.csv holds no request" in capsys.readouterr().err
+    assert main(["memory", "convert", str(empty), str(tmp_path / "e.bpt")]) == 2
+
+
+def test_a_recorded_job_is_told_in_one_line(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However narrow the table below it is."""
+    what = "a job whose description is far longer than the table of its replay, and then some"
+    (trace.parent / "jobs.json").write_text(json.dumps([{"job": "small", "what": what}]))
+    assert main(["memory", "replay", str(trace), "--policy", "slab"]) == 0
+    assert what in capsys.readouterr().out.splitlines()
+
+
+def test_the_picture_says_what_it_shows(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The axes, the policy, and the two figures that the shades stand for."""
+    assert main(["memory", "show", str(trace), "--policy", "slab"]) == 0
+    *_, axes, held = capsys.readouterr().out.splitlines()
+    assert "addresses upwards, 2 records to the right" in axes
+    assert held.strip().startswith("slab: at most 2.9 MiB live, ")
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["replay", "NONE.csv"], "cannot be read"),
+        (["replay", "NONE.csv"], "NONE.csv cannot be read: No such file or directory\n"),
         (["replay", "TRACE", "--policy", "pytroch"], "unknown policy 'pytroch'"),
         (["show", "TRACE", "--policy", "x"], "unknown policy"),
         (["replay", "TRACE", "--capacity", "much"], "much"),

@@ -52,7 +52,9 @@ def test_rmm_columns_are_read_in_any_order(tmp_path: Path) -> None:
     ("text", "part"),
     [
         ("Thread,Time,Action,Pointer,Size\n", "no column Stream"),
-        ("", "no column Thread"),
+        ("", "is no trace: neither"),
+        ("{}\n", "is no trace: neither"),
+        (HEAD.replace(",Size", ""), "no column Size; its first line must name Thread, Time"),
         (HEAD + "0,1,allocate,0x1,-5,0\n", "line 2: a size of -5"),
         (HEAD + "0,1,allocate,0x1,99999999999999999999,0\n", "line 2: a size"),
         (HEAD + "0,1,free,0x1,5,0\n", "line 2: 0x1 was not allocated"),
@@ -60,7 +62,9 @@ def test_rmm_columns_are_read_in_any_order(tmp_path: Path) -> None:
         (HEAD + "0,2,allocate,0x1,5,0\n0,1,free,0x1,5,0\n", "line 3: time runs back"),
         (HEAD + "0,2,allocate,0x1\n", "line 2: it has 4 columns"),
         (HEAD + "0,2,grab,0x1,5,0\n", "unknown action 'grab'"),
-        (HEAD + "0,2,allocate,zebra,5,0\n", "line 2: a number"),
+        (HEAD + "0,2,allocate,zebra,5,0\n", "line 2: Pointer is 'zebra', which is no number"),
+        (HEAD + "0,2,allocate,0x1,much,0\n", "line 2: Size is 'much'"),
+        (HEAD + "0,soon,allocate,0x1,5,0\n", "line 2: Time is 'soon'"),
     ],
 )
 def test_a_bad_csv_is_refused_with_its_line(tmp_path: Path, text: str, part: str) -> None:
@@ -163,6 +167,21 @@ def test_a_hostile_snapshot_runs_nothing(
     with pytest.raises(TraceInvalid, match="no memory snapshot"):
         load_trace(path)
     assert "must not run" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("data", "part"),
+    [
+        ({"segments": []}, "it has no 'device_traces'; make one with"),
+        ([Hostile()], r"it holds code \(STACK_GLOBAL\)"),
+    ],
+)
+def test_what_is_no_snapshot_is_told(tmp_path: Path, data: object, part: str) -> None:
+    """What is missing, or that there is code in it."""
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(data))
+    with pytest.raises(TraceInvalid, match=part):
+        load_trace(path)
 
 
 def test_our_snapshot_has_pytorchs_form(tmp_path: Path) -> None:

@@ -64,7 +64,10 @@ def _load(arguments: argparse.Namespace) -> Trace:
 
     with waiting(people(arguments)) as say:
         say(f"reading {arguments.trace}")
-        return load_trace(arguments.trace)
+        trace = load_trace(arguments.trace)
+    if not len(trace):
+        raise UsageError(f"{arguments.trace} holds no request", remedy="record a job into it")
+    return trace
 
 
 def replay(arguments: argparse.Namespace) -> int:
@@ -94,14 +97,16 @@ def replay(arguments: argparse.Namespace) -> int:
             outcome.policy,
             format_bytes(outcome.live_peak_bytes),
             format_bytes(outcome.reserved_peak_bytes),
-            f"{outcome.ratio:.3f}",
-            outcome.out_of_memory,
+            f"{outcome.ratio:.3f}" if outcome.live_peak_bytes else "-",
+            f"{outcome.out_of_memory:,}",
             f"{outcome.driver_calls:,}",
             outcome.note,
         )
         for outcome in outcomes
     ]
-    print_table(columns, rows, title=job.what if job else "")
+    if job and job.what:
+        print(job.what)
+    print_table(columns, rows)
     if job and job.peak_reserved_bytes:
         note(
             arguments,

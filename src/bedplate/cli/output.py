@@ -45,14 +45,14 @@ def print_term(term: str, text: str) -> None:
     print("\n".join(lines))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table on stdout that stays readable without colour and when piped."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:

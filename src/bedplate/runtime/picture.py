@@ -90,16 +90,23 @@ def grid(found: Lives, records: int, rows: int, columns: int) -> NDArray[np.floa
 
 
 def text(trace: Trace, outcome: Outcome, rows: int = 20, columns: int = 72) -> str:
-    """The picture in characters: addresses upwards, requests to the right."""
+    """The picture in characters, above what it shows."""
     found = lives(trace, outcome.places)
     shade = grid(found, len(trace), rows, columns)
     lines = [
         "".join(SHADES[min(int(part * len(SHADES)), len(SHADES) - 1)] for part in row)
         for row in shade[::-1]
     ]
-    top = format_bytes(found.extent)
+    top, margin = format_bytes(found.extent), " " * 12
     return "\n".join(
-        [f"{top:>10} ┐", *(f"{'':>10} │{line}" for line in lines), f"{'0':>10} └{'─' * columns}"]
+        [
+            f"{top:>10} ┐",
+            *(f"{'':>10} │{line}".rstrip() for line in lines),
+            f"{'0':>10} └{'─' * columns}",
+            f"{margin}addresses upwards, {len(trace):,} records to the right; fuller is darker",
+            f"{margin}{outcome.policy}: at most {format_bytes(outcome.live_peak_bytes)} live, "
+            f"{format_bytes(outcome.reserved_peak_bytes)} reserved",
+        ]
     )
 
 
@@ -129,6 +136,9 @@ def page(trace: Trace, outcome: Outcome, title: str, most: int = 40_000) -> str:
         f"{int(n) * across:.1f},{height - float(outcome.reserved[n]) * height / peak:.1f}"
         for n in steps
     )
+    scale = f"on a scale of its own to {format_bytes(peak)}"
+    if peak == found.extent:
+        scale = "on the same scale"
     left_out = len(found.size) - len(order)
     note = f" The {left_out:,} smallest of {len(found.size):,} blocks are not drawn." * (
         left_out > 0
@@ -137,8 +147,8 @@ def page(trace: Trace, outcome: Outcome, title: str, most: int = 40_000) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{safe}</title>
 <style>
- body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1280px;
-        color: #1c2430; background: #fcfcfa; }}
+ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; padding: 0 2rem;
+        max-width: 1280px; color: #1c2430; background: #fcfcfa; }}
  svg {{ background: #fff; border: 1px solid #cdd3da; width: 100%; height: auto; }}
  .axis {{ font-size: 13px; fill: #5a6572; }}
 </style></head><body>
@@ -146,7 +156,7 @@ def page(trace: Trace, outcome: Outcome, title: str, most: int = 40_000) -> str:
 <p>Policy <b>{html.escape(outcome.policy)}</b>: at most {format_bytes(outcome.live_peak_bytes)}
 live, {format_bytes(outcome.reserved_peak_bytes)} reserved, {outcome.ratio:.3f} of live.
 Addresses upwards to {format_bytes(found.extent)}, requests to the right; the line is what was
-reserved, on a scale of its own to {format_bytes(peak)}.{note}</p>
+reserved, {scale}.{note}</p>
 <svg viewBox="0 0 {width} {height + 24}" role="img" aria-label="address over time">
 {"".join(boxes)}
 <polyline points="{line}" fill="none" stroke="#1c2430" stroke-width="1.5"/>

@@ -47,7 +47,7 @@ def read_snapshot(raw: bytes, name: str = "the snapshot") -> Trace:
         # A first look, without building anything, bounds what building can do.
         for opcode, _, _ in pickletools.genops(raw):
             if opcode.name in ("GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "INST", "OBJ"):
-                raise pickle.UnpicklingError(f"it holds the instruction {opcode.name}")
+                raise pickle.UnpicklingError(f"it holds code ({opcode.name})")
         data = _Plain(io.BytesIO(raw)).load()
         traces: list[list[dict[str, Any]]] = data["device_traces"]
         events = next((trace for trace in traces if trace), [])
@@ -69,8 +69,9 @@ def read_snapshot(raw: bytes, name: str = "the snapshot") -> Trace:
             rows.append((time_ns, address, size, stream, action, 2, 0, 0))
     except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, IndexError,
             AttributeError, OverflowError, MemoryError, RecursionError) as cause:  # fmt: skip
+        reason = f"it has no {cause}" if isinstance(cause, KeyError) else cause
         raise TraceInvalid(
-            f"{name} is no memory snapshot: {cause}",
+            f"{name} is no memory snapshot: {reason}",
             remedy="make one with torch.cuda.memory._dump_snapshot",
         ) from cause
     return np.array(rows, RECORD)

@@ -51,7 +51,8 @@ def load(path: str | Path) -> Trace:
     try:
         raw = _open(path)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as cause:
-        raise TraceInvalid(f"{path} cannot be read: {cause}") from cause
+        reason = getattr(cause, "strerror", None) or cause
+        raise TraceInvalid(f"{path} cannot be read: {reason}") from cause
     if raw.startswith(MAGIC.rstrip(b"\0")):
         return read_log(raw, str(path))
     if raw[:1] == b"\x80":
@@ -86,9 +87,16 @@ def read_csv(lines: Iterable[str], name: str = "the trace") -> Trace:
     """
     reader = csv.reader(lines)
     header = [column.strip() for column in next(reader, [])]
-    if missing := [column for column in COLUMNS if column not in header]:
+    missing = [column for column in COLUMNS if column not in header]
+    if len(missing) == len(COLUMNS):
         raise TraceInvalid(
-            f"{name} has no column {missing[0]}", remedy=f"its first line is {','.join(COLUMNS)}"
+            f"{name} is no trace: neither RMM's CSV, a .bpt log nor a PyTorch snapshot",
+            remedy=f"a CSV begins with the line {','.join(COLUMNS)}",
+        )
+    if missing:
+        raise TraceInvalid(
+            f"{name} has no column {missing[0]}",
+            remedy=f"its first line must name {', '.join(COLUMNS)}",
         )
     at = [header.index(column) for column in COLUMNS]
     rows: list[tuple[int, int, int, int, int, int, int, int]] = []
@@ -101,11 +109,11 @@ def read_csv(lines: Iterable[str], name: str = "the trace") -> Trace:
             continue
         try:
             thread, when, action, pointer, size, stream = (cells[i].strip() for i in at)
-            time_ns, address = _nanoseconds(when), int(pointer, 16)
+            time_ns, address = _nanoseconds(when), _address(pointer)
             amount = int(size) if size else 0
             act = _ACTIONS[action]
         except (IndexError, ValueError, KeyError) as cause:
-            raise TraceInvalid(f"{name}, line {number}: {_reason(cause, cells)}") from cause
+            raise TraceInvalid(f"{name}, line {number}: {_reason(cause, cells, at)}") from cause
         if act is None:
             continue
         if not rows:
@@ -148,12 +156,22 @@ def _nanoseconds(text: str) -> int:
     return (((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micro) * 1000
 
 
-def _reason(cause: Exception, cells: list[str]) -> str:
+def _address(text: str) -> int:
+    return int(text, 16)
+
+
+def _reason(cause: Exception, cells: list[str], at: list[int]) -> str:
     if isinstance(cause, IndexError):
         return f"it has {len(cells)} columns"
     if isinstance(cause, KeyError):
         return f"an unknown action {cause}"
-    return f"a number that is none ({cause})"
+    for column, parse in (("Time", _nanoseconds), ("Pointer", _address), ("Size", int)):
+        text = cells[at[COLUMNS.index(column)]].strip()
+        try:
+            parse(text)
+        except ValueError:
+            return f"{column} is {text!r}, which is no number"
+    return str(cause)
 
 
 def read_log(raw: bytes, name: str = "the log") -> Trace:
