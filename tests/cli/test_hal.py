@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -141,6 +142,7 @@ def test_conform_explains_a_case(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["conform", "cpu:9"], 2, "has no device 9"),
         (["conform", "!"], 2, "is not a device"),
+        (["conform", "a/acme.json"], 2, f"by its absolute path, {Path.cwd()}/a/acme.json"),
         (["conform", "liar", "--lie", "white"], 2, "no device here tells the lie 'white'"),
         (["conform", "liar", "--lie", "99"], 2, "no device here tells the lie '99'"),
         (["conform", "cpu", "--lie", "0"], 2, "lies are told by liar and shuffle"),
@@ -166,7 +168,7 @@ def test_conform_says_in_words_what_it_found(capsys: pytest.CaptureFixture[str])
     assert "withdrawn" not in said
     assert "claimed: core mem queue timeline device_address" in said
     assert "tested: core mem queue timeline device_address" in said
-    assert "NOT RUN: none" in said
+    assert "claims NOT RUN: none" in said
     assert "not claimed: module_ptx" in said
 
 
@@ -187,6 +189,29 @@ def test_a_backend_that_crashes_is_refused_in_both_lists(
     assert "cpu:0" in said
 
 
+def test_an_absent_device_is_told_without_its_backends_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name stands beside it already, in either list."""
+    folder = tmp_path / "hal.d"
+    folder.mkdir(mode=0o755)
+    body = (
+        "static int32_t away(uint32_t *count) { *count = 0; return BP_UNAVAILABLE; }"
+        "QUERY { (void)host; (void)wanted; core.enumerate = away; *out = &api; return 0; }"
+    )
+    foreign.register(foreign.build(folder, "acme", body), "acme")
+    monkeypatch.setenv("BEDPLATE_HAL_BACKEND_DIRS", str(folder))
+    for verb in ("list", "doctor"):
+        assert main(["hal", verb, "--json"]) == 0
+        (reason,) = _reasons(json.loads(capsys.readouterr().out), "acme")
+        assert reason == "its query ended with 1"
+
+
+def _reasons(document: dict[str, Any], name: str) -> list[str]:
+    listed = [b["reason"] for b in document.get("backends", []) if b["name"] == name]
+    return listed + [c["reason"] for c in document.get("candidates", []) if c["backend"] == name]
+
+
 def test_bench_prints_and_stores(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A table with the seed, measurement/1 records in the file and with --json."""
     out = tmp_path / "measured.json"
@@ -195,6 +220,9 @@ def test_bench_prints_and_stores(capsys: pytest.CaptureFixture[str], tmp_path: P
     said = capsys.readouterr().out
     assert "memcpy" in said
     assert "seed 7; medians of 2 rounds" in said
+    assert "local function call" in said
+    assert "B/s" in said
+    assert "e+" not in said
     records = load_measurements(out)
     assert {"call_c", "call_cffi", "copy_bandwidth"} <= {record["name"] for record in records}
     assert all(record["schema"] == "bedplate.measurement/1" for record in records)

@@ -59,6 +59,24 @@ def test_durations_for_people(duration_ns: int, text: str) -> None:
     assert units.format_duration_ns(duration_ns) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (66.14, "ns", "66.14 ns"),
+        (21670.0, "ns", "21.67 us"),
+        (999.96, "ns", "1 us"),
+        (7e10, "ns", "70 s"),
+        (1.035e7, "1/s", "10.35 M/s"),
+        (0.5, "1/s", "0.5 1/s"),
+        (6.369e9, "bytes/s", "6.369 GB/s"),
+        (12.0, "tokens", "12 tokens"),
+    ],
+)
+def test_quantities_for_people(value: float, unit: str, text: str) -> None:
+    """A decimal prefix where the unit takes one."""
+    assert units.format_quantity(value, unit) == text
+
+
 def test_sizes_for_people() -> None:
     """Bytes stay whole below 1 KiB."""
     assert [units.format_bytes(n) for n in (0, 1023, 1024, 5 << 30)] == [

@@ -42,9 +42,11 @@ static unsigned look_at(const bp_core *core, uint32_t index) {
 
 static int refuse(const bp_api *api) {
     char text[BP_ERROR_BYTES] = "";
+    /* The ABI does not say that a backend must take NULL for it. */
+    uint64_t length = 0;
     bp_hal_last_error(text, sizeof(text), NULL);
     if (api && !text[0])
-        api->core->last_error(text, sizeof(text), NULL);
+        api->core->last_error(text, sizeof(text), &length);
     printf("reason=%s\n", text);
     return 1;
 }

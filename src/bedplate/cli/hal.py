@@ -15,6 +15,7 @@ from bedplate.cli.output import print_json, print_table, print_term
 from bedplate.core import files
 from bedplate.core.command import quoted
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED, UsageError
+from bedplate.core.units import format_quantity
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from bedplate.core.measurement import Measurement
     from bedplate.hal.api import CaseResult, DeviceInfo, DeviceReport, ListedBackend
 
+BACKEND = "a name of `hal list`, or the absolute path of a manifest"
 LEGEND = "none yet: made at the first open; quick: made there; full: every case, by"
 
 
 def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `hal` and its verbs."""
-    parser = verbs.add_parser("hal", help="backends: list them, ask why one is missing")
+    parser = verbs.add_parser("hal", help="backends: list, examine, certify, measure, start one")
     inner = parser.add_subparsers(title="verbs", metavar="VERB", dest="hal_verb", required=True)
     for name, run, text in (
         ("list", list_backends, "backends, devices, and the reason when one cannot be used"),
@@ -39,8 +41,14 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     verb = inner.add_parser(
         "conform", help="test what a backend claims and certify it", parents=[common_flags()]
     )
-    verb.add_argument("backend", metavar="BACKEND[:INDEX]", help="all its devices without an index")
-    verb.add_argument("--tier", choices=("quick", "full", "performance"), default="full")
+    verb.add_argument("backend", metavar="BACKEND[:INDEX]", help=f"{BACKEND}; without an index all")
+    verb.add_argument(
+        "--tier",
+        choices=("quick", "full", "performance"),
+        default="full",
+        help="quick: without the long cases; performance: full, and what bench measures; "
+        "default: full",
+    )
     verb.add_argument(
         "--lie", metavar="NAME|N", help="only the device of liar or shuffle that tells this lie"
     )
@@ -67,7 +75,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     verb = inner.add_parser(
         "bench", help="what a device costs: calls, launches, bandwidth", parents=[common_flags()]
     )
-    verb.add_argument("backend", metavar="BACKEND[:INDEX]")
+    verb.add_argument("backend", metavar="BACKEND[:INDEX]", help=f"{BACKEND}; without an index 0")
     verb.add_argument("--rounds", type=int, default=30, help="of each quantity; default: 30")
     verb.add_argument("--seed", metavar="U64", help="of the order of rounds; default: random")
     verb.add_argument("-o", "--out", metavar="FILE", help="add the measurements to this file")
@@ -75,7 +83,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     verb = inner.add_parser(
         "new", help="start a backend of your own: source and Makefile", parents=[common_flags()]
     )
-    verb.add_argument("name", metavar="NAME")
+    verb.add_argument("name", metavar="NAME", help="lower-case letters, digits and _")
     verb.add_argument("-o", "--out", metavar="DIR", help="a new folder; default: ./NAME")
     verb.set_defaults(run=new)
 
@@ -240,12 +248,13 @@ def _print_measurements(measurements: Sequence[Measurement]) -> None:
     for one in measurements:
         peer, ratio = "-", "-"
         if one.status != "ok" or one.p50 is None:
-            rows.append((one.name, "NOT RUN", one.unit, peer, one.reason))
+            rows.append((one.name, "NOT RUN", peer, one.reason))
             continue
         if one.peer is not None and one.ratio is not None:
-            peer, ratio = f"{one.peer.name} {one.peer.p50:.4g}", f"{one.ratio:.2f}"
-        rows.append((one.name, f"{one.p50:.4g}", one.unit, peer, ratio))
-    print_table(("quantity", "median", "unit", "beside", "ratio, above 1 is better"), rows)
+            peer = f"{one.peer.name} {format_quantity(one.peer.p50, one.unit)}"
+            ratio = f"{one.ratio:.2f}"
+        rows.append((one.name, format_quantity(one.p50, one.unit), peer, ratio))
+    print_table(("quantity", "median", "beside", "ratio, above 1 is better"), rows)
 
 
 def new(arguments: argparse.Namespace) -> int:
@@ -274,7 +283,7 @@ def _print_report(report: DeviceReport) -> None:
         caught = f"caught by {report.caught_by}" if report.caught_by else "NOT CAUGHT, a suite bug"
         print(f"  lie {report.lie}: {caught}")
         return
-    words = {"not_run": "NOT RUN", "not_claimed": "not claimed"}
+    words = {"not_run": "claims NOT RUN", "not_claimed": "not claimed"}
     for group, names in report.certificate["summary"].items():
         if names or group != "withdrawn":
             print(f"  {words.get(group, group)}: {' '.join(names) or 'none'}")

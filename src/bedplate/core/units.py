@@ -61,6 +61,24 @@ def format_bytes(size_bytes: int) -> str:
     return f"{size_bytes} B" if scale == 1 else f"{size_bytes / scale:.1f} {unit}"
 
 
+def format_quantity(value: float, unit: str) -> str:
+    """A measured value for people, four significant digits and a decimal prefix.
+
+    `ns` becomes `us`, `ms` or `s`; `bytes/s` and `1/s` become `GB/s` and `M/s` and the
+    like. Any other unit stays as it is.
+    """
+    steps = {
+        "ns": ("ns", "us", "ms", "s"),
+        "1/s": ("1/s", "k/s", "M/s", "G/s"),
+        "bytes/s": ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"),
+    }.get(unit, (unit,))
+    power = 0
+    # 999.95 would be shown as 1000 of the smaller one.
+    while power + 1 < len(steps) and abs(value) >= 999.95 * 1000**power:
+        power += 1
+    return f"{value / 1000**power:.4g} {steps[power]}"
+
+
 def format_duration_ns(duration_ns: int) -> str:
     """A duration for people, with three significant digits below a minute."""
     magnitude = abs(duration_ns)

@@ -73,9 +73,14 @@ def _query(candidate: Candidate) -> tuple[str, str | None]:
     except BackendRefused as error:
         return "refused", error.message
     except Unavailable as error:
-        return "unavailable", error.message
+        return "unavailable", _without_name(error, candidate.manifest.name)
     except BedplateError as error:
         return "refused", error.message
+
+
+def _without_name(error: BedplateError, name: str) -> str:
+    """Why `name` cannot be used; a list says beside it which backend that is."""
+    return error.message.removeprefix(f"the backend {name} cannot work here: ")
 
 
 def _absent(backend: Backend) -> str | None:
@@ -123,5 +128,6 @@ def _listed(candidate: Candidate) -> ListedBackend:
             for info in device_infos(backend)
         ]
     except BedplateError as error:
-        return ListedBackend(registered.name, library, None, [], legible(error.message))
+        reason = legible(_without_name(error, registered.name))
+        return ListedBackend(registered.name, library, None, [], reason)
     return ListedBackend(registered.name, library, backend.abi, devices, None)

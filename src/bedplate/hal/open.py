@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bedplate.core.legible import legible
 from bedplate.hal import discovery, inprocess, manifest
 from bedplate.hal.certificate import trusted
 from bedplate.hal.device import Device, DeviceInfo, read_info
@@ -38,9 +39,10 @@ def parse_spec(spec: str) -> DeviceSpec:
     counted = colon and tail.isascii() and tail.isdigit() and len(tail) <= 10
     backend, number = (head, tail) if counted else (spec, "0")
     if not backend or (not backend.startswith("/") and not backend.replace("_", "").isalnum()):
-        raise InvalidArgument(
-            f"{spec!r} is not a device", remedy="write BACKEND or BACKEND:INDEX, for example cpu:0"
-        )
+        remedy = "write BACKEND or BACKEND:INDEX, for example cpu:0"
+        if "/" in backend or backend.endswith(".json"):
+            remedy = f"name a manifest by its absolute path, {legible(str(Path(spec).absolute()))}"
+        raise InvalidArgument(f"{spec!r} is not a device", remedy=remedy)
     return DeviceSpec(backend, int(number))
 
 

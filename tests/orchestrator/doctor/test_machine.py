@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,6 +72,16 @@ def test_a_refused_backend_is_a_problem_with_its_reason(
     assert (bad.verdict, bad.exit_code) == (Verdict.PROBLEM, 1)
     assert str(folder / "odd.json") in bad.remedy
     assert findings["backend cpu"].verdict is Verdict.OK
+
+
+def test_a_backend_without_its_device_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the reason; a machine without it is not a broken one."""
+    reason = "there is no driver here"
+    away = SimpleNamespace(backend="acme", verdict="unavailable", reason=reason)
+    monkeypatch.setattr(machine, "examine", lambda: [away])
+    found = one(machine.backends())
+    assert (found.check, found.verdict, found.exit_code) == ("backend acme", Verdict.NOT_RUN, 0)
+    assert found.found == reason
 
 
 def test_a_level_that_the_processor_lacks_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

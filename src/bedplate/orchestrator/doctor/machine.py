@@ -70,7 +70,7 @@ def native_libraries() -> Iterator[Finding]:
 
 
 def backends() -> Iterator[Finding]:
-    """Every backend that the HAL found: taken, or refused with the reason."""
+    """Every backend that the HAL found: taken, without what it drives, or refused."""
     findings = examine()
     for found in findings:
         name = f"backend {found.backend or found.path.name}"
@@ -79,6 +79,8 @@ def backends() -> Iterator[Finding]:
             yield failed(name, found.reason or "refused", remedy)
         elif found.verdict == "taken":
             yield ok(name, f"taken, found by {found.origin}")
+        elif found.verdict == "unavailable":
+            yield not_run(name, found.reason or "it cannot work here")
     if not findings:
         yield lacks("backends", "none was found", "run `make build`, or `pip install .` again")
 
