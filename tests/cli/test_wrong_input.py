@@ -199,7 +199,11 @@ def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> N
 @pytest.mark.parametrize(
     ("command", "code", "sentence"),
     [
-        ("nothing", 2, "unknown verb 'nothing'; known are chat, doctor, down, hal, serve, st"),
+        (
+            "nothing",
+            2,
+            "unknown verb 'nothing'; known are chat, doctor, down, hal, memory, serve, st",
+        ),
         ("statsu", 2, "unknown verb 'statsu'; the nearest is 'status'"),
         ("gatewai", 2, "unknown verb 'gatewai'; known are chat"),
         ("hal lst", 2, "unknown verb 'lst'; the nearest is 'list'; see `bedplate hal --help`"),
