@@ -191,6 +191,30 @@ def test_a_low_priority_is_overtaken_so_often_and_no_more(device: Device) -> Non
         assert queue.stats().overtaken_most == 3
 
 
+def test_a_window_keeps_later_batches_back(
+    device: Device, work: Scheduler, kernels: Module
+) -> None:
+    """While the device is busy two batches are with it; one that comes later still goes first."""
+    queue = work.queue(window=2)
+    low, high = work.stream(queue), work.stream(queue, priority=1)
+    flag, x = words(device), words(device)
+    hold = Batch()
+    hold.launch(kernels.kernel("hold"), (1,), [flag])
+    low.submit(hold)
+    for value in range(1, 6):
+        low.submit(fill(x, value))
+    until(lambda: queue.stats().handed == 2)
+    seen = words(device)
+    fence = high.submit(copy(seen, x))
+    time.sleep(0.02)
+    assert queue.stats().handed == 2
+    flag.view()[0] = 1
+    work.wait(fence, SOON)
+    low.synchronize(SOON)
+    assert device.download(seen)[0] == 1
+    assert device.download(x)[0] == 5
+
+
 def test_a_wait_past_its_deadline_fails_the_batch(device: Device, work: Scheduler) -> None:
     """And what waits for it, with its tag; other streams go on."""
     one, two, three = work.stream(), work.stream(), work.stream()
@@ -335,6 +359,13 @@ def test_a_recording_with_fences_outside_is_no_graph(device: Device, work: Sched
             work.record(main),
         ):
             main.submit(wait=[wait], tag=81)
+    before = main.submit()
+    again = work.record(main)
+    main.submit(tag=84)
+    with pytest.raises(OptionsInvalid, match="batch 85 of a"):
+        main.submit(wait=[before], tag=85)
+    with pytest.raises(OptionsInvalid, match="no graph: batch 85"):
+        again.__exit__(None, None, None)
     with pytest.raises(OptionsInvalid, match="batch 82 of a recording moves"), work.record(main):
         main.submit(signal=[(outside, 1)], tag=82)
     spoiled = work.record(main)

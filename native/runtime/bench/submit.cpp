@@ -8,6 +8,7 @@
  *                 of submitter, worker and device takes
  *   wake          from the host's signal of a timeline to the device's submit of the batch that
  *                 was parked for it; device of nothing only, one line a round
+ *   futex         what of that the system takes: from waking a thread to its first instruction
  */
 #include <algorithm>
 #include <atomic>
@@ -17,8 +18,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <linux/futex.h>
 #include <memory>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -172,6 +177,32 @@ void measure_wake(Stage &stage, int rounds) {
     }
 }
 
+void measure_futex(int rounds) {
+    static std::atomic<uint32_t> word{0};
+    static std::atomic<uint64_t> woken{0};
+    std::thread sleeper([rounds] {
+        for (int round = 0; round < rounds; round++) {
+            auto seen = static_cast<uint32_t>(round);
+            while (word.load() == seen)
+                syscall(SYS_futex, &word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen, nullptr, nullptr,
+                        0);
+            woken.store(now_ns(), std::memory_order_release);
+        }
+    });
+    for (int round = 0; round < rounds; round++) {
+        timespec nap = {0, 300000};
+        nanosleep(&nap, nullptr);
+        woken = 0;
+        uint64_t start = now_ns();
+        word.fetch_add(1);
+        syscall(SYS_futex, &word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
+        while (!woken.load(std::memory_order_acquire))
+            sched_yield();
+        printf("futex %llu\n", static_cast<unsigned long long>(woken - start));
+    }
+    sleeper.join();
+}
+
 } // namespace
 
 int main(int count, char **words) {
@@ -186,7 +217,9 @@ int main(int count, char **words) {
     Stage stage;
     int rounds = atoi(words[1]);
     measure_submit(stage, rounds);
-    if (count == 2)
+    if (count == 2) {
         measure_wake(stage, rounds);
+        measure_futex(rounds);
+    }
     return 0;
 }

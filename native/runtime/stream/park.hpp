@@ -2,8 +2,10 @@
  * Where threads sleep until something was posted: a word that counts posts, and a futex on it.
  *
  * Contract: take `look()` before looking at what one waits for, then `rest(seen)`: a post between
- * the two is never lost, because the word has changed. Posting costs a system call only while
- * somebody sleeps. Linux only, as the HAL.
+ * the two is never lost, because the word has changed. A post costs a system call only when
+ * somebody has gone to sleep since the last one that did. `nudge` is for posters who have changed,
+ * by a sequentially consistent store, what the sleeper's `ready` reads by such a load: while
+ * nobody sleeps it writes nothing. Linux only, as the HAL.
  */
 #ifndef BEDPLATE_STREAM_PARK_HPP
 #define BEDPLATE_STREAM_PARK_HPP
@@ -40,29 +42,39 @@ class alignas(64) Park {
 
     void post() noexcept {
         word_.fetch_add(1, std::memory_order_seq_cst);
-        // Sequential consistency of these two and of the two in rest: either the sleeper's count
-        // is seen here, or the new word is seen there.
-        if (sleepers_.load(std::memory_order_seq_cst))
-            syscall(SYS_futex, &word_, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr, nullptr,
-                    0);
+        wake();
     }
 
-    /* Until a post after `seen`, the deadline, or for no reason. */
-    void rest(uint32_t seen, uint64_t deadline_ns) noexcept {
+    void nudge() noexcept {
+        if (sleeping_.load(std::memory_order_seq_cst))
+            post();
+    }
+
+    /* Until a post after `seen`, the deadline, at once when ready, or for no reason. */
+    template <typename Ready> void rest(uint32_t seen, uint64_t deadline_ns, Ready ready) noexcept {
         timespec until = {static_cast<time_t>(deadline_ns / 1000000000u),
                           static_cast<long>(deadline_ns % 1000000000u)};
         // The kernel's time is signed; the far future is never.
         timespec *limit = deadline_ns >= static_cast<uint64_t>(INT64_MAX) ? nullptr : &until;
-        sleepers_.fetch_add(1, std::memory_order_seq_cst);
-        if (word_.load(std::memory_order_seq_cst) == seen)
+        // Sequential consistency of this store and the looks behind it, and of a poster's writes
+        // and its look at this: one of the two sees the other.
+        sleeping_.store(1, std::memory_order_seq_cst);
+        if (!ready() && word_.load(std::memory_order_seq_cst) == seen)
             syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen, limit, nullptr,
                     FUTEX_BITSET_MATCH_ANY);
-        sleepers_.fetch_sub(1, std::memory_order_relaxed);
     }
 
   private:
+    void wake() noexcept {
+        // One poster wakes all; those behind it find nobody asleep.
+        if (sleeping_.load(std::memory_order_seq_cst) &&
+            sleeping_.exchange(0, std::memory_order_seq_cst))
+            syscall(SYS_futex, &word_, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr, nullptr,
+                    0);
+    }
+
     std::atomic<uint32_t> word_{0};
-    std::atomic<uint32_t> sleepers_{0};
+    std::atomic<uint32_t> sleeping_{0};
 };
 
 } // namespace bp::stream

@@ -31,7 +31,7 @@ template <typename Item> class Ring {
             if (turn == place) {
                 if (tail_.compare_exchange_weak(place, place + 1, std::memory_order_relaxed)) {
                     cell.item = item;
-                    cell.turn.store(place + 1, std::memory_order_release);
+                    cell.turn.store(place + 1, std::memory_order_seq_cst);
                     return true;
                 }
             } else if (turn < place) {
@@ -59,6 +59,13 @@ template <typename Item> class Ring {
                 place = head_.load(std::memory_order_relaxed);
             }
         }
+    }
+
+    /* For the only popper: whether a pop would find something. Sequentially consistent with push,
+     * for who goes to sleep when it would not. */
+    bool some() const noexcept {
+        uint64_t place = head_.load(std::memory_order_relaxed);
+        return cells_[place & mask_].turn.load(std::memory_order_seq_cst) == place + 1;
     }
 
   private:

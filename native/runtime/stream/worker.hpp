@@ -55,7 +55,7 @@ class Worker {
     }
     /* After `push`, outside the lock. */
     void post() noexcept {
-        park_.post();
+        park_.nudge();
     }
     /* Something happened that parked batches may wait for. */
     void stir() noexcept {
@@ -97,20 +97,24 @@ class Worker {
 
     Ground &ground_;
     const uint64_t queue_;
-    const uint32_t ageing_, window_, flags_, spins_;
+    const uint32_t ageing_, window_, flags_, most_spins_;
     std::unique_ptr<Batch[]> batches_;
     Ring<Batch *> free_, ring_;
     Park park_, room_;
-    std::atomic<uint32_t> wanting_room_{0}, parked_{0};
+    // On lines of their own: what submitters write, what both write, what the worker writes.
+    alignas(64) std::atomic<uint64_t> submitted_{0};
+    std::atomic<uint64_t> full_{0};
+    alignas(64) std::atomic<uint32_t> wanting_room_{0};
     std::atomic<bool> ending_{false}, refusing_{false};
+    alignas(64) std::atomic<uint32_t> parked_{0};
     std::atomic<uint64_t> stirred_{0};
-    std::atomic<uint64_t> submitted_{0}, handed_{0}, failed_{0}, parks_{0}, wakes_{0},
-        overtaken_{0}, full_{0};
+    std::atomic<uint64_t> handed_{0}, failed_{0}, parks_{0}, wakes_{0}, overtaken_{0};
 
     // The thread's own.
     Stream *active_ = nullptr;
     uint64_t arrivals_ = 0, stirred_seen_ = 0, wake_by_ = 0;
     bool unwatched_ = false;
+    uint32_t spins_ = 0;
     bp_fence flight_[WINDOW] = {};
     uint32_t flight_first_ = 0, flight_count_ = 0;
     std::shared_ptr<Watched> flight_watch_;

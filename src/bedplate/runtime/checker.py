@@ -172,8 +172,9 @@ class _Run:
         self._memory: dict[Hashable, _Memory] = {}
         self._clocks: list[dict[Hashable, int]] = [{} for _ in records]
         self._signals = self._collect(self._runnable())
-        self._edges, self._order = self._sort()
-        for index in self._order:
+        order = self._order(self._edges())
+        self._compare_signals()
+        for index in order:
             self._enter(index)
 
     def _runnable(self) -> set[int]:
@@ -229,8 +230,8 @@ class _Run:
                 )
         return found
 
-    def _sort(self) -> tuple[list[set[int]], list[int]]:
-        """Who must be before whom directly, and an order of all that agrees."""
+    def _edges(self) -> list[set[int]]:
+        """Who is before whom directly: by the stream, or by the signal that ends a wait."""
         before: list[set[int]] = [set() for _ in self.records]
         last: dict[Hashable, int] = {}
         for index, record in enumerate(self.records):
@@ -244,46 +245,47 @@ class _Run:
                 place = bisect.bisect_left(signals, (value, -1))
                 if value > 0 and place < len(signals):
                     before[index].add(signals[place][1])
-        # Without the order of a timeline's own signals, to say where nothing else gives it.
+        return before
+
+    def _order(self, before: list[set[int]]) -> list[int]:
+        """An order that agrees with the edges, and the clocks; who is in a circle is left out."""
         order = _topological(before, self._live)
-        clocks: list[dict[Hashable, int]] = [{} for _ in self.records]
         for index in order:
-            self._advance(index, before[index], clocks)
+            self._advance(index, before[index])
+        left = sorted(self._live - set(order))
+        if left:
+            record = self.records[left[0]]
+            self._find("never", left[0], left[0], f"{record} is in a circle of waits and signals")
+        return order
+
+    def _compare_signals(self) -> None:
+        """A timeline grows by accident where nothing puts the lower of two signals first."""
         for timeline, signals in self._signals.items():
             for (value, first), (other, second) in pairwise(signals):
-                if first == second or value == other:
-                    continue
                 stream = self.records[first].stream
-                ordered = clocks[second].get(stream, 0) >= clocks[first].get(stream, 0)
-                if not ordered and len(order) == len(self._live):
-                    self._find(
-                        "signals",
-                        first,
-                        second,
-                        f"nothing puts {self.records[first]}, which moves {timeline} to {value}, "
-                        f"before {self.records[second]}, which moves it to {other}",
-                    )
-                before[second].add(first)
-        order = _topological(before, self._live)
-        for index in sorted(self._live - set(order)):
-            record = self.records[index]
-            self._find("never", index, index, f"{record} is in a circle of waits and signals")
-            break
-        return before, order
+                epoch = self._clocks[first].get(stream, 0)
+                if value == other or self._clocks[second].get(stream, 0) >= epoch:
+                    continue
+                self._find(
+                    "signals",
+                    first,
+                    second,
+                    f"nothing puts {self.records[first]}, which moves {timeline} to {value}, "
+                    f"before {self.records[second]}, which moves it to {other}",
+                )
 
-    def _advance(self, index: int, before: set[int], clocks: list[dict[Hashable, int]]) -> None:
+    def _advance(self, index: int, before: set[int]) -> None:
         """The clock of a record from those of its predecessors."""
-        clock, stream = clocks[index], self.records[index].stream
+        clock, stream = self._clocks[index], self.records[index].stream
         for earlier in before:
-            for other, count in clocks[earlier].items():
+            for other, count in self._clocks[earlier].items():
                 if count > clock.get(other, 0):
                     clock[other] = count
         clock[stream] = clock.get(stream, 0) + 1
 
     def _enter(self, index: int) -> None:
-        """A record whose predecessors are all done: its clock, then its accesses."""
+        """The accesses of a record whose predecessors have entered theirs."""
         record = self.records[index]
-        self._advance(index, self._edges[index], self._clocks)
         clock = self._clocks[index]
         access = _Access(record, index, clock[record.stream])
         for span in record.reads:
@@ -304,7 +306,7 @@ class _Run:
             if word == "reads" and not writes:
                 continue
             for stream, other in others.items():
-                if stream != access.record.stream and clock.get(stream, 0) < other.epoch:
+                if clock.get(stream, 0) < other.epoch:
                     self._race(other, access, span)
         freed = cell.freed
         if freed is not None and clock.get(freed.record.stream, 0) >= freed.epoch:

@@ -186,6 +186,15 @@ void failing(bool stop) {
     MUST(settled(round, &failed) == round.accepted, failed);
     MUST(round.accepted + round.refused == PRODUCERS * BATCHES, round.refused);
     MUST(stop || failed > 0, failed);
+    if (!stop) {
+        uint64_t fresh, value;
+        bp_batch batch = batch_of(9);
+        OK(api->timeline->create(round.device, 0, &fresh));
+        OK(bp_runtime_scheduler_reset(round.scheduler, round.streams[0], fresh, 0));
+        OK(bp_runtime_scheduler_submit(round.scheduler, round.streams[0], &batch, BP_RUNTIME_NEVER,
+                                       soon(), &value));
+        OK(bp_runtime_scheduler_wait(round.scheduler, fresh, value, soon()));
+    }
     close(round);
 }
 
@@ -205,8 +214,23 @@ void graphs() {
                                        BP_RUNTIME_NEVER, soon(), &next.value));
         last = next;
     }
-    OK(bp_runtime_graph_end(round.scheduler, recording, &graph));
     std::vector<std::thread> threads;
+    for (int i = 0; i < 2; i++)
+        threads.emplace_back([&round, i] {
+            for (uint64_t n = 0; n < 20; n++) {
+                bp_batch batch = batch_of(n);
+                uint64_t value;
+                OK(bp_runtime_scheduler_submit(round.scheduler, round.streams[i], &batch,
+                                               BP_RUNTIME_NEVER, soon(), &value));
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+    threads.clear();
+    OK(bp_runtime_graph_end(round.scheduler, recording, &graph));
+    bp_runtime_graph_info info;
+    OK(bp_runtime_graph_info_of(graph, &info));
+    MUST(info.batches == 46, info.batches);
     for (int i = 0; i < PRODUCERS; i++)
         threads.emplace_back([&round, graph] {
             for (int n = 0; n < 20; n++) {
