@@ -38,7 +38,7 @@ inmates() {
 clean_up() {
   local pid mount
   for pid in $(inmates); do kill -9 "$pid" 2>/dev/null || true; done
-  for mount in dev proc; do
+  for mount in sys dev proc; do
     if mountpoint -q "$root/$mount"; then
       umount -R "$root/$mount" || umount -R -l "$root/$mount"
     fi
@@ -71,6 +71,8 @@ build_root() {
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"
   mount --make-rslave "$root/dev"
+  # Every machine has it; without, PoCL finds no processor and aborts.
+  mount -t sysfs -o ro sysfs "$root/sys"
   # What this machine needs to reach its mirrors, and nothing of its packages:
   # certificates, name servers, apt's transport settings, pip's certificate.
   cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
