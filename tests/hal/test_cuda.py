@@ -159,6 +159,7 @@ def test_the_suite_passes_on_the_stand_in(
         str(tmp_path),
         libraries=fake,
         BEDPLATE_HAL_CUDA_TIMELINES=timelines,
+        BEDPLATE_CHECK="1",
     )
     check_conform(done)
 

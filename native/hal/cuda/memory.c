@@ -139,7 +139,8 @@ static void release(bp_device *base, bp_memory *given) {
     bp_cuda_device *device = bp_cuda_device_of(base);
     bp_cuda_memory *memory = own_of(given);
     bp_cuda_current(device);
-    if (base->check && !given->pinned)
+    /* What was exported may be somebody else's still. */
+    if (base->check && !given->pinned && !(given->flags & BP_MEMORY_EXPORTABLE))
         junk(device, memory, JUNK_RELEASED);
     switch (memory->origin) {
     case BP_CUDA_POOL:

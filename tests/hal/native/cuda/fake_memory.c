@@ -80,12 +80,16 @@ static bp_cu_result add(fake_origin origin, uint64_t address, void *host, uint64
     return BP_CU_SUCCESS;
 }
 
-static void forget(region *one) {
+static void drop(region *one) {
     for (region **link = &regions; *link; link = &(*link)->next)
         if (*link == one) {
             *link = one->next;
             break;
         }
+}
+
+static void forget(region *one) {
+    drop(one);
     if (one->origin == OF_DEVICE) {
         device_bytes -= one->bytes;
         munmap(one->host, one->bytes);
@@ -331,15 +335,16 @@ FAKE_API cuMemUnmap(bp_cu_address address, size_t bytes) {
     for (region *at = regions; at; at = at->next)
         if (at->origin == OF_MAPPED && at->address == address && at->bytes == bytes)
             one = at;
-    if (one) {
-        unsigned char *host = one->host;
-        forget(one);
-        /* The range stays reserved. */
-        mmap(host, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-             0);
+    const int found = one != NULL;
+    if (found) {
+        /* The range stays reserved: never for a moment free for others. */
+        drop(one);
+        mmap(one->host, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+             -1, 0);
+        free(one);
     }
     pthread_mutex_unlock(&lock);
-    return result ? result : one ? BP_CU_SUCCESS : BP_CU_INVALID_VALUE;
+    return result ? result : found ? BP_CU_SUCCESS : BP_CU_INVALID_VALUE;
 }
 
 FAKE_API cuMemSetAccess(bp_cu_address address, size_t bytes, const bp_cu_access *access,
