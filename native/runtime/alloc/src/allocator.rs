@@ -127,6 +127,8 @@ impl Allocator {
     /// A stream owned by the calling thread, over a timeline at `value`.
     pub fn open_stream(&self, timeline: u64, value: u64) -> Result<u32> {
         self.usable()?;
+        // Slots of closed streams whose work has passed are free again.
+        self.streams.retire(self.phys())?;
         let quick = if self.config.quarantine_bytes > 0 { 0 } else { self.config.quick_bytes };
         self.streams.open(timeline, value, quick)
     }

@@ -183,3 +183,16 @@ fn with_quarantine() {
         run(seed, operations(40_000), 2 << 20, config.clone(), false);
     }
 }
+
+#[test]
+fn closed_streams_make_room_for_new_ones() {
+    let fake = Fake::new(1 << 30, 2 << 20);
+    let allocator = Allocator::new(Box::new(fake), Config::default()).unwrap();
+    for timeline in 0..3000 {
+        let stream = allocator.open_stream(timeline, 0).unwrap();
+        let got = allocator.allocate(POOL, 5000, stream).unwrap();
+        allocator.free(got.handle).unwrap();
+        allocator.close_stream(stream).unwrap();
+    }
+    allocator.check().unwrap();
+}
