@@ -64,7 +64,7 @@ def kill_rounds(values: dict[str, list[float]], count: int) -> None:
         tempfile.TemporaryDirectory(prefix="bedplate-") as folder,
         Platform.up(data_dir=folder, port=0) as plate,
     ):
-        before = Footprint.of(plate)
+        before = Footprint.at_rest(plate)
         for number in range(count):
             outcome = Round(plate).run()
             check(outcome, number)

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 import httpx
 import openai
@@ -35,6 +35,12 @@ class Footprint:
     gateway_sockets: int
     blocks_used: int
     requests: int
+
+    @classmethod
+    def at_rest(cls, plate: Platform, readings: int = 10) -> Footprint:
+        """The least of each over some readings: a probe that runs meanwhile holds more."""
+        seen = [astuple(cls.of(plate)) for _ in range(readings)]
+        return cls(*(min(values) for values in zip(*seen, strict=True)))
 
     @classmethod
     def of(cls, plate: Platform) -> Footprint:

@@ -40,7 +40,7 @@ def check(outcome: Outcome) -> None:
 
 def rounds(plate: Platform, count: int) -> list[Outcome]:
     """Kill the engine `count` times under load; nothing may be left of any round."""
-    before = Footprint.of(plate)
+    before = Footprint.at_rest(plate)
     (first,) = [c["restarts"] for c in plate.status()["children"] if c["name"] == "engine"]
     gateway = part(plate, "gateway").pid
     outcomes = []

@@ -16,8 +16,12 @@ from bedplate.orchestrator.orphans import Orphan, orphans, wait_for_orphans
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that was started for the data directory and ends when its stdin does."""
-    command = [sys.executable, "-c", "input()", "--data-dir", str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    command = [sys.executable, "-c", "input('started')", "--data-dir", str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        # the kernel shows its command line only some time after `Popen` returned
+        assert process.stdout.read(7) == b"started"
         yield process
 
 
