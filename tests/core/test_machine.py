@@ -72,5 +72,9 @@ def test_a_tree_knows_its_commit_and_whether_it_differs(tmp_path: Path) -> None:
     clean = machine.tree_facts(tmp_path)
     assert clean is not None
     assert (len(clean.commit), clean.dirty) == (40, False)
+    results = tmp_path / "benchmarks" / "results"
+    results.mkdir(parents=True)
+    (results / "new.json").write_text("")
+    assert machine.tree_facts(tmp_path) == clean
     (tmp_path / "new").write_text("")
     assert machine.tree_facts(tmp_path) == machine.TreeFacts(clean.commit, True)

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
+RESULTS = "benchmarks/results"
+"""Where benchmarks write: the second of two in a row finds the first one's file there."""
+
 # As in native/hal/cpu/isa.c, by the kernel's names of the features.
 _LEVELS = {
     "avx2": {"avx2", "fma", "f16c"},
@@ -38,7 +41,7 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True)
 class TreeFacts:
-    """The commit of a source tree and whether files differ from it."""
+    """The commit of a source tree and whether sources differ from it; stored results are none."""
 
     commit: str
     dirty: bool
@@ -83,7 +86,8 @@ def tree_facts(tree: Path) -> TreeFacts | None:
     """The commit of the git tree at `tree`, or None outside of one."""
     try:
         commit = _git(tree, "rev-parse", "HEAD")
-        return TreeFacts(commit, bool(_git(tree, "status", "--porcelain")))
+        changed = _git(tree, "status", "--porcelain", "-uall", "--", ".", f":!{RESULTS}")
+        return TreeFacts(commit, bool(changed))
     except (OSError, subprocess.CalledProcessError):
         return None
 
