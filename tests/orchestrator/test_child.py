@@ -27,7 +27,7 @@ from bedplate.orchestrator.record import start_ticks
 
 FAKE = Path(__file__).with_name("fake_child.py")
 SECOND_NS = 1_000_000_000
-QUICK = Patience(0.0, 0.0, probe_timeout_s=0.2, stop_deadline_s=0.2)
+QUICK = Patience(0.0, 0.0, probe_timeout_s=10.0, stop_deadline_s=0.2)
 
 
 class Rig:

@@ -125,6 +125,13 @@ def everything(one: socket.socket) -> bytes:
     return found
 
 
+def answered(undo: contextlib.ExitStack, port: Port, sent: bytes) -> bytes:
+    """All that is answered; asked again when a busy machine brought the first header too late."""
+    while (answer := everything(opened(undo, port, sent))).startswith(b"HTTP/1.1 408 "):
+        pass
+    return answer
+
+
 def request(path: str, body_bytes: int = 0, key: str = KEY, method: str = "GET") -> bytes:
     """A request's header."""
     lines = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
@@ -177,6 +184,12 @@ def test_an_answer_has_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     with contextlib.ExitStack() as undo:
         port = undo.enter_context(served(9))
         one = opened(undo, port, request("/wait"))
+        one.settimeout(0.05)
+        while not in_work:
+            with contextlib.suppress(TimeoutError):
+                one.recv(1)  # a busy machine brought the header too late
+                one = opened(undo, port, request("/wait"))
+                one.settimeout(0.05)
         one.settimeout(0.5)
         with pytest.raises(TimeoutError):
             one.recv(1)
@@ -243,8 +256,7 @@ def test_an_idle_connection_ends_without_a_word(monkeypatch: pytest.MonkeyPatch)
     """After its answer nothing is owed: an error would be taken for that of the next request."""
     monkeypatch.setattr(connection, "HEADER_S", 0.3)
     with contextlib.ExitStack() as undo:
-        one = opened(undo, undo.enter_context(served(9)), request("/health"))
-        answer = everything(one)
+        answer = answered(undo, undo.enter_context(served(9)), request("/health"))
         assert answer.endswith(b"\r\n\r\nwell")
         assert answer.count(b"HTTP/1.1") == 1
 
@@ -253,8 +265,8 @@ def test_a_second_request_that_does_not_come_is_given_up(monkeypatch: pytest.Mon
     """Half a header after an answer: its own 408."""
     monkeypatch.setattr(connection, "HEADER_S", 0.3)
     with contextlib.ExitStack() as undo:
-        one = opened(undo, undo.enter_context(served(9)), request("/health") + SLOW)
-        first, _, second = everything(one).partition(b"well")
+        port = undo.enter_context(served(9))
+        first, _, second = answered(undo, port, request("/health") + SLOW).partition(b"well")
         assert first.startswith(b"HTTP/1.1 200 ")
         assert second.startswith(b"HTTP/1.1 408 ")
 

@@ -113,7 +113,7 @@ def test_a_client_that_leaves_frees_its_blocks(server: Running) -> None:
             server,
             "/v1/chat/completions",
             {"model": "tiny", "messages": MESSAGES, "n": 64, "ignore_eos": True},
-            timeout=0.05,
+            timeout=httpx.Timeout(30, read=0.05),
         )
     until = time.monotonic() + 10
     while server.engine.stats().running + server.engine.stats().waiting:
