@@ -20,8 +20,10 @@ class Figure:
 class Side:
     """The figures of requests up to 1 MiB, or of larger ones. Counts, and bytes.
 
-    A segment is a plain segment or a mapped piece. Of `segment` and
-    `requested_bytes` only `current` is kept.
+    A segment is a plain segment or a mapped piece; of `segment` only `current` is
+    kept. The peaks of small `allocation` and `allocated_bytes` take a block in a
+    quick bin for a live one; `requested_bytes` and `PoolStats.allocated_peak_bytes`
+    do not.
     """
 
     allocation: Figure

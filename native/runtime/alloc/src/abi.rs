@@ -226,19 +226,14 @@ unsafe fn allocate_slowly(
     out: *mut Allocation,
 ) -> i32 {
     // SAFETY: by the contract of the entry.
-    unsafe {
-        on(handle, |h| {
-            *out = h.allocator.allocate(pool, bytes, stream)?;
-            Ok(())
-        })
-    }
+    unsafe { on(handle, |h| h.allocator.allocate_by_lock(pool, bytes, stream, &mut *out)) }
 }
 
 #[cold]
 #[inline(never)]
 unsafe fn free_slowly(handle: *const Handle, block: u64) -> i32 {
     // SAFETY: by the contract of the entry.
-    unsafe { on(handle, |h| h.allocator.free(block)) }
+    unsafe { on(handle, |h| h.allocator.free_by_lock(block)) }
 }
 
 /// Functions of an allocator alone, and one result.
@@ -322,7 +317,7 @@ pub unsafe extern "C" fn bp_runtime_blocks(
                     *out.add(seen as usize) = Seen {
                         address: block.address.get(),
                         bytes: block.bytes.get(),
-                        requested: block.requested.get(),
+                        requested: block.requested(),
                         stream: block.stream.get(),
                         state: block.state() as u8,
                         pool: pool as u8,

@@ -7,7 +7,7 @@
 //! of one stream, or one of them has already passed.
 
 use crate::bin::Bins;
-use crate::block::{Index, Slab, State, NIL};
+use crate::block::{Block, Index, Slab, State, NIL};
 use crate::error::Result;
 use crate::fence::{Fence, Streams};
 use crate::phys::Phys;
@@ -31,8 +31,9 @@ impl Ground<'_> {
     }
 
     /// Whether nobody can still be at work on a free block, as far as seen.
-    pub fn idle(&self, index: Index) -> bool {
-        self.streams.seen(self.fence(index))
+    #[inline]
+    pub fn idle(&self, block: &Block) -> bool {
+        self.streams.seen(Fence { stream: block.stream.get(), value: block.fence.get() })
     }
 
     /// As `idle`, asking the device.
@@ -49,7 +50,7 @@ pub struct Arena {
     pub unit: u64,
     vacant: Index,
     /// What its blocks carry as `place`.
-    pub place: u32,
+    pub place: u8,
     /// A segment with nothing in it serves a request only when it is at most this
     /// many thousandths of it: one small block would keep all of it from going
     /// back. `u64::MAX` where segments do not go back.
@@ -58,28 +59,44 @@ pub struct Arena {
 
 impl Arena {
     /// An arena without memory.
-    pub fn new(unit: u64, place: u32, whole_milli: u64) -> Self {
+    pub fn new(unit: u64, place: u8, whole_milli: u64) -> Self {
         Arena { bins: Bins::new(unit), unit, vacant: NIL, place, whole_milli }
     }
 
     /// A free block that `stream` may use now, out of its bin and cut to
-    /// `bytes`.
-    pub fn take(&mut self, g: Ground, bytes: u64, stream: u32) -> Result<Option<Index>> {
-        let whole_milli = self.whole_milli;
-        let usable = |index: Index| {
-            let block = g.slab.at(index);
-            (block.stream.get() == stream || g.idle(index))
-                && (block.bytes.get() <= bytes.saturating_mul(whole_milli) / 1000
+    /// `bytes`; its state is the caller's to set.
+    #[inline]
+    pub fn take<'a>(
+        &mut self,
+        g: Ground<'a>,
+        bytes: u64,
+        stream: u32,
+    ) -> Result<Option<(Index, &'a Block)>> {
+        let most = if self.whole_milli == u64::MAX {
+            u64::MAX
+        } else {
+            bytes.saturating_mul(self.whole_milli) / 1000
+        };
+        let usable = |block: &Block| {
+            (block.stream.get() == stream || g.idle(block))
+                && (block.bytes.get() <= most
                     || block.before.get() != NIL
                     || block.after.get() != NIL)
         };
-        let found = self.bins.find(g.slab, bytes, usable);
-        if let Some(index) = found {
-            self.bins.take(g.slab, index);
-            g.slab.at(index).set_state(State::Pending);
-            self.cut(g, index, bytes)?;
+        let (bin, index, block) = match self.bins.find(g.slab, bytes, usable) {
+            Some(found) => found,
+            None => return Ok(None),
+        };
+        if block.bytes.get() - bytes < self.unit {
+            self.bins.take_from(bin, g.slab, block);
+            return Ok(Some((index, block)));
         }
-        Ok(found)
+        // What is left over had no neighbour to join as part of the whole.
+        let rest = self.claim(g)?;
+        self.bins.take_from(bin, g.slab, block);
+        self.divide(g, (index, block), rest, bytes);
+        self.bins.put(g.slab, rest, g.slab.at(rest));
+        Ok(Some((index, block)))
     }
 
     /// Cuts a block that is neither free nor in a bin; what is left over is free.
@@ -93,35 +110,36 @@ impl Arena {
     }
 
     /// A vacant description: one of the arena's own, which needs no lock.
+    #[inline]
     fn claim(&mut self, g: Ground) -> Result<Index> {
         if self.vacant == NIL {
-            return g.slab.claim();
+            let index = g.slab.claim()?;
+            g.slab.at(index).place.set(self.place);
+            return Ok(index);
         }
         let index = self.vacant;
         self.vacant = g.slab.at(index).next.get();
         Ok(index)
     }
 
-    fn vacate(&mut self, g: Ground, index: Index) {
-        let block = g.slab.at(index);
-        block.set_state(State::Vacant);
-        block.shared.set(0);
-        block.next.set(self.vacant);
-        self.vacant = index;
-    }
-
     /// Divides a block that is in no bin; returns the part after `bytes`, which
     /// has the same stream, fence and state.
     pub fn split(&mut self, g: Ground, index: Index, bytes: u64) -> Result<Index> {
         let rest = self.claim(g)?;
-        let (first, second) = (g.slab.at(index), g.slab.at(rest));
+        self.divide(g, (index, g.slab.at(index)), rest, bytes);
+        Ok(rest)
+    }
+
+    /// As `split`, the part after `bytes` being described by `rest`.
+    #[inline]
+    fn divide(&self, g: Ground, (index, first): (Index, &Block), rest: Index, bytes: u64) {
+        let second = g.slab.at(rest);
         let after = first.after.get();
         second.address.set(first.address.get() + bytes);
         second.bytes.set(first.bytes.get() - bytes);
         second.stream.set(first.stream.get());
         second.fence.set(first.fence.get());
         second.segment.set(first.segment.get());
-        second.place.set(self.place);
         second.before.set(index);
         second.after.set(after);
         second.set_state(first.state());
@@ -130,7 +148,6 @@ impl Arena {
         if after != NIL {
             g.slab.at(after).before.set(rest);
         }
-        Ok(rest)
     }
 
     /// Joins a block with the one after it; both are in no bin. The second
@@ -138,11 +155,19 @@ impl Arena {
     pub fn join(&mut self, g: Ground, index: Index) {
         let first = g.slab.at(index);
         let gone = first.after.get();
-        let second = g.slab.at(gone);
-        let same = first.stream.get() == second.stream.get();
-        if same {
+        self.absorb(g, (index, first), (gone, g.slab.at(gone)));
+    }
+
+    #[inline]
+    fn absorb(
+        &mut self,
+        g: Ground,
+        (index, first): (Index, &Block),
+        (gone, second): (Index, &Block),
+    ) {
+        if first.stream.get() == second.stream.get() {
             first.fence.set(first.fence.get().max(second.fence.get()));
-        } else if g.idle(index) {
+        } else if g.idle(first) {
             first.stream.set(second.stream.get());
             first.fence.set(second.fence.get());
         }
@@ -152,7 +177,9 @@ impl Arena {
         if after != NIL {
             g.slab.at(after).before.set(index);
         }
-        self.vacate(g, gone);
+        second.set_state(State::Vacant);
+        second.next.set(self.vacant);
+        self.vacant = gone;
     }
 
     /// Whether two neighbours are free and one wait covers both.
@@ -161,47 +188,60 @@ impl Arena {
             return false;
         }
         let (a, b) = (g.slab.at(one), g.slab.at(other));
-        a.state() == State::Free
-            && b.state() == State::Free
-            && (a.stream.get() == b.stream.get() || g.idle(one) || g.idle(other))
+        a.state() == State::Free && Self::joins(g, a, b)
+    }
+
+    /// Whether a free block's neighbour is free, and one wait covers both.
+    #[inline]
+    fn joins(g: Ground, free: &Block, other: &Block) -> bool {
+        other.state() == State::Free
+            && (free.stream.get() == other.stream.get() || g.idle(free) || g.idle(other))
     }
 
     /// Makes a block free: joins it with its neighbours and puts it in its bin.
-    /// Its stream and fence are set. Returns what it became part of.
-    pub fn put(&mut self, g: Ground, index: Index) -> Index {
-        let mut index = index;
-        g.slab.at(index).set_state(State::Free);
-        let after = g.slab.at(index).after.get();
-        if self.joinable(g, index, after) {
-            self.bins.take(g.slab, after);
-            self.join(g, index);
+    /// Its stream and fence are set.
+    #[inline]
+    pub fn put(&mut self, g: Ground, index: Index) {
+        let block = g.slab.at(index);
+        block.set_state(State::Free);
+        let after = block.after.get();
+        if after != NIL {
+            let above = g.slab.at(after);
+            if Self::joins(g, block, above) {
+                self.bins.take(g.slab, above);
+                self.absorb(g, (index, block), (after, above));
+            }
         }
-        let before = g.slab.at(index).before.get();
-        if self.joinable(g, before, index) {
-            self.bins.take(g.slab, before);
-            self.join(g, before);
-            index = before;
+        let before = block.before.get();
+        if before != NIL {
+            let below = g.slab.at(before);
+            if Self::joins(g, block, below) {
+                self.bins.take(g.slab, below);
+                self.absorb(g, (before, below), (index, block));
+                return self.bins.put(g.slab, before, below);
+            }
         }
-        self.bins.put(g.slab, index);
-        index
+        self.bins.put(g.slab, index, block);
     }
 
     /// Joins the neighbours from `first` on that fences kept apart.
     pub fn settle(&mut self, g: Ground, first: Index) -> Result<()> {
         let mut index = first;
         while index != NIL {
-            let after = g.slab.at(index).after.get();
+            let block = g.slab.at(index);
+            let after = block.after.get();
+            let above = if after == NIL { block } else { g.slab.at(after) };
             if after != NIL
-                && g.slab.at(index).state() == State::Free
-                && g.slab.at(after).state() == State::Free
-                && (g.slab.at(index).stream.get() == g.slab.at(after).stream.get()
+                && block.state() == State::Free
+                && above.state() == State::Free
+                && (block.stream.get() == above.stream.get()
                     || g.passed(index)?
                     || g.passed(after)?)
             {
-                self.bins.take(g.slab, index);
-                self.bins.take(g.slab, after);
-                self.join(g, index);
-                self.bins.put(g.slab, index);
+                self.bins.take(g.slab, block);
+                self.bins.take(g.slab, above);
+                self.absorb(g, (index, block), (after, above));
+                self.bins.put(g.slab, index, block);
             } else {
                 index = after;
             }

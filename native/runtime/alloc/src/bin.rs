@@ -6,12 +6,14 @@
 //! The size scheme is that of a float with a 3-bit mantissa, as in TLSF
 //! (Masmano et al., "TLSF: a new dynamic memory allocator", 2004).
 
-use crate::block::{Index, Slab, State, NIL};
+use crate::block::{Block, Index, Slab, State, NIL};
 
 const MANTISSA_BITS: u32 = 3;
 /// Bins a doubling.
 pub const PER_DOUBLING: u64 = 1 << MANTISSA_BITS;
 const ROWS: usize = 64;
+/// A power of two, so that a bin's number needs no check.
+const BINS: usize = ROWS << MANTISSA_BITS;
 
 /// The bin of a size in units: the largest bin whose least size is not above it.
 pub const fn bin_of(units: u64) -> usize {
@@ -33,51 +35,59 @@ pub const fn least_of(bin: usize) -> u64 {
 
 /// The bins of one arena.
 pub struct Bins {
-    unit: u64,
+    shift: u32,
     rows: u64,
     columns: [u8; ROWS],
-    heads: Vec<Index>,
-    /// Bytes in all bins.
-    pub bytes: u64,
+    heads: [Index; BINS],
 }
 
 impl Bins {
-    /// Empty bins for blocks that are multiples of `unit` bytes.
+    /// Empty bins for blocks that are multiples of `unit` bytes, a power of two.
     pub fn new(unit: u64) -> Self {
-        let heads = vec![NIL; ROWS * PER_DOUBLING as usize];
-        Bins { unit, rows: 0, columns: [0; ROWS], heads, bytes: 0 }
+        let shift = unit.trailing_zeros();
+        Bins { shift, rows: 0, columns: [0; ROWS], heads: [NIL; BINS] }
+    }
+
+    /// The bin of a block of so many bytes.
+    #[inline(always)]
+    fn of(&self, bytes: u64) -> usize {
+        bin_of(bytes >> self.shift) % BINS
     }
 
     /// Puts a free block at the head of its bin.
-    pub fn put(&mut self, slab: &Slab, index: Index) {
-        let block = slab.at(index);
-        let bin = bin_of(block.bytes.get() / self.unit);
+    #[inline]
+    pub fn put(&mut self, slab: &Slab, index: Index, block: &Block) {
+        let bin = self.of(block.bytes.get());
         let head = self.heads[bin];
         block.next.set(head);
         block.prev.set(NIL);
+        self.heads[bin] = index;
         if head != NIL {
             slab.at(head).prev.set(index);
+            return;
         }
-        self.heads[bin] = index;
         self.columns[bin >> MANTISSA_BITS] |= 1 << (bin as u64 & (PER_DOUBLING - 1));
         self.rows |= 1 << (bin >> MANTISSA_BITS);
-        self.bytes += block.bytes.get();
     }
 
     /// Takes a block out of its bin.
-    pub fn take(&mut self, slab: &Slab, index: Index) {
-        let block = slab.at(index);
+    #[inline]
+    pub fn take(&mut self, slab: &Slab, block: &Block) {
+        self.take_from(self.of(block.bytes.get()), slab, block);
+    }
+
+    /// As `take`, the block's bin being known.
+    #[inline]
+    pub fn take_from(&mut self, bin: usize, slab: &Slab, block: &Block) {
         let (prev, next) = (block.prev.get(), block.next.get());
         if next != NIL {
             slab.at(next).prev.set(prev);
         }
-        self.bytes -= block.bytes.get();
         if prev != NIL {
             slab.at(prev).next.set(next);
             return;
         }
-        let bin = bin_of(block.bytes.get() / self.unit);
-        debug_assert_eq!(self.heads[bin], index);
+        debug_assert!(std::ptr::eq(slab.at(self.heads[bin]), block));
         self.heads[bin] = next;
         if next == NIL {
             let row = bin >> MANTISSA_BITS;
@@ -88,12 +98,8 @@ impl Bins {
         }
     }
 
-    /// The first block of a bin, or NIL.
-    pub fn head(&self, bin: usize) -> Index {
-        self.heads[bin]
-    }
-
     /// The first filled bin at or after `bin`.
+    #[inline]
     pub fn filled_from(&self, bin: usize) -> Option<usize> {
         let row = bin >> MANTISSA_BITS;
         if row >= ROWS {
@@ -107,37 +113,42 @@ impl Bins {
         if above == 0 {
             return None;
         }
-        let row = above.trailing_zeros() as usize;
+        let row = above.trailing_zeros() as usize % ROWS;
         Some(row << MANTISSA_BITS | self.columns[row].trailing_zeros() as usize)
     }
 
-    /// A usable block of at least `bytes`: the tightest among `SCAN` blocks of
+    /// A usable block of at least `bytes`, after its bin: the tightest among `SCAN` blocks of
     /// the bin that may hold it, else the first usable one of a bin above.
-    pub fn find(
+    #[inline]
+    pub fn find<'a>(
         &self,
-        slab: &Slab,
+        slab: &'a Slab,
         bytes: u64,
-        mut usable: impl FnMut(Index) -> bool,
-    ) -> Option<Index> {
+        usable: impl Fn(&Block) -> bool,
+    ) -> Option<(usize, Index, &'a Block)> {
         const SCAN: usize = 32;
-        let mut bin = bin_of(bytes / self.unit);
+        let mut bin = self.of(bytes);
         let mut left = SCAN;
         while let Some(filled) = self.filled_from(bin) {
-            let mut best: Option<(u64, Index)> = None;
+            let mut best = None;
+            let mut least = u64::MAX;
+            let filled = filled % BINS;
             let mut index = self.heads[filled];
             while index != NIL && left > 0 {
-                let size = slab.at(index).bytes.get();
-                if size >= bytes && best.map_or(true, |(b, _)| size < b) && usable(index) {
-                    best = Some((size, index));
+                let block = slab.at(index);
+                let size = block.bytes.get();
+                if size >= bytes && size < least && usable(block) {
+                    best = Some((filled, index, block));
+                    least = size;
                     if size == bytes {
                         break;
                     }
                 }
-                index = slab.at(index).next.get();
+                index = block.next.get();
                 left -= 1;
             }
-            if let Some((_, index)) = best {
-                return Some(index);
+            if best.is_some() {
+                return best;
             }
             // What is left of a crowded bin is not worth more steps; the ones
             // above fit by their size alone.
@@ -161,7 +172,7 @@ impl Bins {
             let mut index = head;
             while index != NIL {
                 let block = slab.at(index);
-                if bin_of(block.bytes.get() / self.unit) != bin || block.state() != State::Free {
+                if self.of(block.bytes.get()) != bin || block.state() != State::Free {
                     return Err(format!("block {index} is in bin {bin} by mistake"));
                 }
                 total += block.bytes.get();

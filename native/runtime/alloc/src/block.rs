@@ -7,7 +7,7 @@
 //! one word that decides who owns a block is `tag`: generation and state.
 
 use std::alloc::{alloc_zeroed, dealloc, Layout};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::Mutex;
 
 use crate::error::{Error, Result};
@@ -61,6 +61,23 @@ impl Half {
     }
 }
 
+/// A relaxed 8-bit field.
+#[derive(Default)]
+pub struct Byte(AtomicU8);
+
+impl Byte {
+    /// The value.
+    #[inline]
+    pub fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+    /// Sets the value.
+    #[inline]
+    pub fn set(&self, value: u8) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
 /// Who owns a block. The numbers are the low byte of `tag`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -91,27 +108,20 @@ const STATES: [State; 7] = [
     State::Quarantine,
 ];
 
-/// One block.
+/// One block, as long as a cache line: a look at a neighbour costs one.
 #[derive(Default)]
+#[repr(align(64))]
 pub struct Block {
     tag: AtomicU64,
     /// First address.
     pub address: Word,
     /// Size, a multiple of the unit.
     pub bytes: Word,
-    /// What the caller asked for.
-    pub requested: Word,
-    /// The device's memory under a live block, or 0 where addresses name it.
-    pub memory: Word,
-    /// Where in that memory a live block starts.
-    pub offset: Word,
     /// The value that the block's own stream must reach before another stream,
     /// or the driver, may touch the block.
     pub fence: Word,
     /// The stream that last owned it.
     pub stream: Half,
-    /// The pool and arena it belongs to.
-    pub place: Half,
     /// Neighbour with lower addresses.
     pub before: Half,
     /// Neighbour with higher addresses.
@@ -120,15 +130,39 @@ pub struct Block {
     pub prev: Half,
     /// See `prev`.
     pub next: Half,
-    /// Not 0 when other streams used it: `fence::Uses` knows which.
-    pub shared: Half,
-    /// The quick bin's class of a live block, or `quick::NO_CLASS`.
-    pub class: Half,
     /// The plain segment it lies in.
     pub segment: Half,
+    /// Bytes that the caller did not ask for; less than an eighth of 1 MiB.
+    waste: Half,
+    /// The pool and arena it belongs to.
+    pub place: Byte,
+    /// The quick bin's class of a live block, or `quick::NO_CLASS`.
+    pub class: Byte,
+    /// Not 0 when other streams used it: `fence::Uses` knows which.
+    pub shared: Byte,
 }
 
+const _: () = assert!(std::mem::size_of::<Block>() == 64);
+
 impl Block {
+    /// What the caller asked for.
+    #[inline]
+    pub fn requested(&self) -> u64 {
+        self.bytes.get().saturating_sub(u64::from(self.waste.get()))
+    }
+
+    /// As `requested`, of a block that is not free and whose size is known.
+    #[inline]
+    pub fn requested_of(&self, size: u64) -> u64 {
+        size.wrapping_sub(u64::from(self.waste.get()))
+    }
+
+    /// Sets what the caller asked for: at most the block's `size`.
+    #[inline]
+    pub fn set_requested(&self, bytes: u64, size: u64) {
+        self.waste.set((size - bytes) as u32);
+    }
+
     /// The state.
     #[inline]
     pub fn state(&self) -> State {
@@ -192,20 +226,25 @@ fn stale(found: u64, generation: u32) -> &'static str {
 const CHUNK: usize = 4096;
 const CHUNKS: usize = 4096;
 
-/// An array of null pointers that was never on the stack.
-fn zeroed_array() -> *mut [AtomicPtr<Block>; CHUNKS] {
-    let layout = Layout::new::<[AtomicPtr<Block>; CHUNKS]>();
-    // SAFETY: the layout is not empty.
-    let array = unsafe { alloc_zeroed(layout) };
-    if array.is_null() {
-        std::alloc::handle_alloc_error(layout);
-    }
-    array.cast()
+/// Where a live block lies in the device's memory, on devices that name memory
+/// by a handle. Apart from `Block`, which others need not know it for.
+#[derive(Default)]
+pub struct Anchor {
+    /// The device's memory, or 0 where addresses name it.
+    pub memory: Word,
+    /// Where in that memory.
+    pub offset: Word,
+}
+
+#[repr(C)]
+struct Chunk {
+    blocks: [Block; CHUNK],
+    anchors: [Anchor; CHUNK],
 }
 
 /// The descriptions of all blocks of an allocator.
 pub struct Slab {
-    chunks: Box<[AtomicPtr<Block>; CHUNKS]>,
+    chunks: [AtomicPtr<Chunk>; CHUNKS],
     length: AtomicU32,
     vacant: Mutex<Index>,
 }
@@ -213,23 +252,33 @@ pub struct Slab {
 impl Slab {
     /// An empty slab.
     pub fn new() -> Self {
-        // SAFETY: zero is a null pointer, CHUNKS times.
-        let chunks = unsafe { Box::from_raw(zeroed_array()) };
+        let chunks = std::array::from_fn(|_| AtomicPtr::default());
         Slab { chunks, length: AtomicU32::new(0), vacant: Mutex::new(NIL) }
     }
 
-    /// The block at an index that came from `claim`.
-    #[inline]
-    pub fn at(&self, index: Index) -> &Block {
+    #[inline(always)]
+    fn chunk(&self, index: Index) -> &Chunk {
         debug_assert!(index < self.length.load(Ordering::Relaxed));
         let chunk = self.chunks[index as usize / CHUNK % CHUNKS].load(Ordering::Acquire);
         // SAFETY: an index below the length lies in a chunk that was published
         // whole and lives as long as the slab.
-        unsafe { &*chunk.add(index as usize % CHUNK) }
+        unsafe { &*chunk }
+    }
+
+    /// The block at an index that came from `claim`.
+    #[inline(always)]
+    pub fn at(&self, index: Index) -> &Block {
+        &self.chunk(index).blocks[index as usize % CHUNK]
+    }
+
+    /// Its place in the device's memory.
+    #[inline]
+    pub fn anchor(&self, index: Index) -> &Anchor {
+        &self.chunk(index).anchors[index as usize % CHUNK]
     }
 
     /// The block of any number, or None.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: Index) -> Option<&Block> {
         if index < self.length.load(Ordering::Acquire) {
             Some(self.at(index))
@@ -254,7 +303,6 @@ impl Slab {
         let mut vacant = self.vacant.lock().unwrap_or_else(|e| e.into_inner());
         let block = self.at(index);
         block.set_state(State::Vacant);
-        block.shared.set(0);
         block.next.set(*vacant);
         *vacant = index;
     }
@@ -264,24 +312,19 @@ impl Slab {
         if first / CHUNK == CHUNKS {
             return Err(Error::HostMemory);
         }
-        // SAFETY: the layout is not empty, and zero is a valid Block.
-        let chunk = unsafe { alloc_zeroed(Self::layout()) }.cast::<Block>();
+        // SAFETY: the layout is not empty, and zero is a valid Chunk.
+        let chunk = unsafe { alloc_zeroed(Layout::new::<Chunk>()) }.cast::<Chunk>();
         if chunk.is_null() {
             return Err(Error::HostMemory);
         }
-        for offset in 0..CHUNK {
-            // SAFETY: inside the chunk just made.
-            let block = unsafe { &*chunk.add(offset) };
+        // SAFETY: just made, and nobody else's yet.
+        for (offset, block) in unsafe { &*chunk }.blocks.iter().enumerate() {
             let last = offset + 1 == CHUNK;
             block.next.set(if last { NIL } else { (first + offset + 1) as Index });
         }
         self.chunks[first / CHUNK].store(chunk, Ordering::Release);
         self.length.store((first + CHUNK) as u32, Ordering::Release);
         Ok(first as Index)
-    }
-
-    fn layout() -> Layout {
-        Layout::array::<Block>(CHUNK).expect("a chunk is small")
     }
 }
 
@@ -296,8 +339,8 @@ impl Drop for Slab {
         for chunk in self.chunks.iter() {
             let chunk = chunk.load(Ordering::Acquire);
             if !chunk.is_null() {
-                // SAFETY: made by `grow` with this layout; Block needs no drop.
-                unsafe { dealloc(chunk.cast(), Self::layout()) };
+                // SAFETY: made by `grow` with this layout; a Chunk needs no drop.
+                unsafe { dealloc(chunk.cast(), Layout::new::<Chunk>()) };
             }
         }
     }

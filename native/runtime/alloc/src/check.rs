@@ -35,7 +35,7 @@ pub fn pool(g: Ground, pool: &Pool) -> Result<(), String> {
     }
     for (arena, free) in pool.store.arenas.iter().zip(free) {
         let binned = arena.bins.audit(g.slab)?;
-        if binned != free || arena.bins.bytes != binned {
+        if binned != free {
             return Err(format!("{name}: {free} bytes are free, {binned} in bins"));
         }
     }
@@ -45,6 +45,10 @@ pub fn pool(g: Ground, pool: &Pool) -> Result<(), String> {
     let reserved = pool.store.reserved();
     if live + pending + free[0] + free[1] > reserved {
         return Err(format!("{name}: more in blocks than the {reserved} bytes reserved"));
+    }
+    if free[0] + free[1] != pool.free_bytes() {
+        let counted = pool.free_bytes();
+        return Err(format!("{name}: {} bytes free, {counted} counted", free[0] + free[1]));
     }
     if pool.quota > 0 && reserved > pool.quota {
         return Err(format!("{name}: {reserved} bytes are over the quota of {}", pool.quota));

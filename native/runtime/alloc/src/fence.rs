@@ -38,7 +38,6 @@ pub struct Stream {
     submitted: AtomicU64,
     completed: AtomicU64,
     alive: AtomicBool,
-    owner: AtomicU64,
     shelves: [Shelf; SHELVES],
 }
 
@@ -64,19 +63,6 @@ pub fn thread_key() -> u64 {
 }
 
 impl Stream {
-    /// The quick bins of a pool, for the owning thread alone.
-    #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub fn quick_of(&self, pool: usize) -> Option<(&mut Quick, &Local)> {
-        if self.owner.load(Ordering::Relaxed) == thread_key() {
-            // SAFETY: only one thread has this key, and no caller keeps the
-            // reference across another call of the allocator.
-            Some(unsafe { self.shelves[pool % SHELVES].open() })
-        } else {
-            None
-        }
-    }
-
     /// As `Streams::advance`, from many threads: the largest value stays.
     pub fn advance_to(&self, value: u64) {
         self.submitted.fetch_max(value.wrapping_add(self.base.get()), Ordering::AcqRel);
@@ -95,7 +81,9 @@ impl Stream {
 
 /// All slots.
 pub struct Streams {
-    slots: Box<[AtomicPtr<Stream>; STREAMS]>,
+    /// The key of the thread whose quick bins a slot has; 0 without.
+    owners: [AtomicU64; STREAMS],
+    slots: [AtomicPtr<Stream>; STREAMS],
     length: AtomicU32,
     change: Mutex<Vec<u32>>,
 }
@@ -104,7 +92,8 @@ impl Streams {
     /// No streams.
     pub fn new() -> Self {
         Streams {
-            slots: Box::new(std::array::from_fn(|_| AtomicPtr::default())),
+            owners: std::array::from_fn(|_| AtomicU64::default()),
+            slots: std::array::from_fn(|_| AtomicPtr::default()),
             length: AtomicU32::new(0),
             change: Mutex::new(Vec::new()),
         }
@@ -118,8 +107,8 @@ impl Streams {
             let stream = self.at(slot);
             stream.base.set(stream.last().wrapping_sub(value));
             stream.timeline.store(timeline, Ordering::Release);
-            stream.owner.store(thread_key(), Ordering::Release);
             stream.alive.store(true, Ordering::Release);
+            self.owner(slot).store(thread_key(), Ordering::Release);
             return Ok(slot);
         }
         let slot = self.length.load(Ordering::Relaxed);
@@ -134,12 +123,17 @@ impl Streams {
             submitted: AtomicU64::new(value),
             completed: AtomicU64::new(value),
             alive: AtomicBool::new(true),
-            owner: AtomicU64::new(thread_key()),
             shelves: std::array::from_fn(|_| Shelf::new(quick_limit)),
         });
         self.slots[slot as usize].store(Box::into_raw(stream), Ordering::Release);
+        self.owner(slot).store(thread_key(), Ordering::Release);
         self.length.store(slot + 1, Ordering::Release);
         Ok(slot)
+    }
+
+    #[inline(always)]
+    fn owner(&self, slot: u32) -> &AtomicU64 {
+        &self.owners[slot as usize % STREAMS]
     }
 
     /// The slot of a number that came from `open`.
@@ -166,18 +160,18 @@ impl Streams {
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub fn own_quick(&self, slot: u32, pool: u32) -> Option<(&mut Quick, &Local)> {
-        let stream = self.slots[slot as usize % STREAMS].load(Ordering::Acquire);
-        if slot as usize >= STREAMS || stream.is_null() {
+        if slot as usize >= STREAMS || self.owner(slot).load(Ordering::Relaxed) != thread_key() {
             return None;
         }
-        // SAFETY: a published slot lives as long as self.
-        unsafe { &*stream }.quick_of(pool as usize)
+        // SAFETY: this thread has published the slot, only it has this key, and
+        // no caller keeps the reference across another call of the allocator.
+        Some(unsafe { self.at(slot).shelves[pool as usize % SHELVES].open() })
     }
 
     /// No thread owns a stream's quick bins any more.
     pub fn disown(&self) {
         for slot in self.slots() {
-            self.at(slot).owner.store(0, Ordering::Release);
+            self.owner(slot).store(0, Ordering::Release);
         }
     }
 
@@ -200,7 +194,7 @@ impl Streams {
     /// Ends a stream; its fences stay until they pass.
     pub fn close(&self, slot: u32) -> Result<()> {
         let stream = self.get(slot)?;
-        stream.owner.store(0, Ordering::Release);
+        self.owner(slot).store(0, Ordering::Release);
         stream.alive.store(false, Ordering::Release);
         Ok(())
     }

@@ -89,7 +89,7 @@ impl Map {
         let block = g.slab.at(index);
         match block.state() {
             State::Hole => true,
-            State::Free => block.stream.get() == stream || g.idle(index),
+            State::Free => block.stream.get() == stream || g.idle(block),
             _ => false,
         }
     }
@@ -129,8 +129,8 @@ impl Map {
             let block = g.slab.at(index);
             let (state, left) = (block.state(), need - had);
             if state == State::Free {
-                arena.bins.take(g.slab, index);
-                if !g.idle(index) {
+                arena.bins.take(g.slab, block);
+                if !g.idle(block) {
                     fence = fence.max(block.fence.get());
                 }
             } else {
@@ -265,18 +265,19 @@ impl Map {
         let first = reached;
         let address = self.base + first * self.piece;
         let bytes = (end - first) * self.piece;
-        arena.bins.take(g.slab, index);
-        let head = address - g.slab.at(index).address.get();
+        let block = g.slab.at(index);
+        arena.bins.take(g.slab, block);
+        let head = address - block.address.get();
         let middle = if head > 0 {
             let middle = arena.split(g, index, head)?;
-            arena.bins.put(g.slab, index);
+            arena.bins.put(g.slab, index, block);
             middle
         } else {
             index
         };
         if g.slab.at(middle).bytes.get() > bytes {
             let tail = arena.split(g, middle, bytes)?;
-            arena.bins.put(g.slab, tail);
+            arena.bins.put(g.slab, tail, g.slab.at(tail));
         }
         self.dig(g, arena, middle);
         let lost = || Error::Internal("a free block lies over no piece".into());

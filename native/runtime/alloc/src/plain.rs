@@ -104,7 +104,7 @@ impl Plain {
     pub fn remove(&mut self, g: Ground, arena: &mut Arena, number: usize) -> PhysResult<u64> {
         let segment = self.segments[number];
         g.phys.release(segment.memory.handle)?;
-        arena.bins.take(g.slab, segment.first);
+        arena.bins.take(g.slab, g.slab.at(segment.first));
         g.slab.vacate(segment.first);
         self.segments[number].first = NIL;
         self.backed -= segment.bytes;

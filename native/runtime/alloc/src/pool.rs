@@ -6,13 +6,13 @@
 //! quota; at last wait for the streams that still use freed blocks.
 
 use crate::arena::Ground;
-use crate::block::{Index, State, NIL};
+use crate::block::{Block, Index, State, NIL};
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::gate::{Gate, Seal};
 use crate::quarantine::Quarantine;
 use crate::quick::QUICK_MOST;
-use crate::stats::{Side, Stats};
+use crate::stats::{Peak, Stats, Tally};
 use crate::store::{Limits, Store};
 
 /// What can be set. The defaults are measured: see `benchmarks/runtime`.
@@ -65,8 +65,15 @@ pub struct Pool {
     pub quota: u64,
     /// Its door to the driver.
     pub gate: Gate,
-    /// The figures that its lock guards.
-    pub stats: Stats,
+    /// The figures of small requests and of large ones.
+    tallies: [Tally; 2],
+    /// Of both sides' allocated bytes together.
+    pub live_peak: Peak,
+    /// Of what small requests asked for.
+    pub small_requested_peak: Peak,
+    reserved_peak_bytes: u64,
+    pending_free_bytes: u64,
+    out_of_memory: u64,
     /// Its memory.
     pub store: Store,
     pending: Vec<(Index, Vec<Fence>)>,
@@ -94,7 +101,12 @@ impl Pool {
         Ok(Pool {
             quota: 0,
             gate: Gate::new(name),
-            stats: Stats::default(),
+            tallies: [Tally::default(); 2],
+            live_peak: Peak::default(),
+            small_requested_peak: Peak::default(),
+            reserved_peak_bytes: 0,
+            pending_free_bytes: 0,
+            out_of_memory: 0,
             store: Store::new(g, config, number, addresses, piece)?,
             pending: Vec::new(),
             quarantine: Quarantine::new(name),
@@ -103,79 +115,129 @@ impl Pool {
     }
 
     /// Bytes in blocks that are not free, quick bins included.
+    #[inline]
     pub fn allocated(&self) -> u64 {
-        self.stats.small.allocated_bytes.current + self.stats.large.allocated_bytes.current
+        self.tallies[0].allocated_bytes.current + self.tallies[1].allocated_bytes.current
     }
 
-    fn side(&mut self, which: usize) -> &mut Side {
-        if which == 0 {
-            &mut self.stats.small
-        } else {
-            &mut self.stats.large
-        }
+    /// Bytes in free blocks: what is not spare, live, waiting or in quarantine.
+    pub fn free_bytes(&self) -> u64 {
+        let waiting = self.tallies[0].waiting_bytes + self.tallies[1].waiting_bytes;
+        self.store.in_blocks() - self.allocated() - waiting - self.quarantine.bytes
+    }
+
+    /// Bytes that small requests out of the arena asked for, from the pool's side.
+    #[inline]
+    pub fn small_requested(&self) -> i64 {
+        self.tallies[0].requested_bytes.current as i64
+    }
+
+    /// Whether what is out of the arenas may be a new peak.
+    #[inline]
+    pub fn may_pass_peak(&self) -> bool {
+        self.allocated() as i64 > self.live_peak.ceiling
+            || self.small_requested() > self.small_requested_peak.ceiling
+    }
+
+    /// All figures, but for what the streams' quick bins know.
+    pub fn stats(&self, g: Ground) -> Stats {
+        let mut stats = Stats {
+            small: self.tallies[0].side(),
+            large: self.tallies[1].side(),
+            largest_free_block_bytes: self.largest(g),
+            pending_free_bytes: self.pending_free_bytes,
+            inactive_split_bytes: self.free_bytes(),
+            driver_calls: self.gate.calls,
+            sealed_calls: self.gate.sealed_calls,
+            waits: self.gate.waits,
+            out_of_memory: self.out_of_memory,
+            remapped_bytes: self.store.moved,
+            allocated_peak_bytes: self.live_peak.bytes as u64,
+            reserved_peak_bytes: self.reserved_peak_bytes,
+            quota_bytes: self.quota,
+        };
+        stats.small.requested_bytes.peak = self.small_requested_peak.bytes as u64;
+        stats.small.segment.current = self.store.segments(0);
+        stats.large.segment.current = self.store.segments(1);
+        stats
     }
 
     /// A live block of `bytes` (already a multiple of the unit) for `stream`.
-    pub fn allocate(
+    #[inline]
+    pub fn allocate<'a>(
         &mut self,
-        g: Ground,
+        g: Ground<'a>,
         bytes: u64,
         requested: u64,
         stream: u32,
-    ) -> Result<Index> {
+    ) -> Result<(Index, &'a Block)> {
         let which = side_of(bytes);
         if !self.pending.is_empty() || self.quarantine.bytes > 0 {
             self.reap(g, false)?;
         }
-        let index = match self.store.arenas[which].take(g, bytes, stream)? {
-            Some(index) => index,
-            None => match self.find_more(g, which, bytes, stream) {
-                Ok(index) => index,
-                Err(error) => {
-                    self.stats.out_of_memory += 1;
-                    return Err(self.explain(g, error, bytes));
-                }
-            },
+        let (index, block) = match self.store.arenas[which].take(g, bytes, stream)? {
+            Some(found) => found,
+            None => {
+                let index = self.look_further(g, which, bytes, stream)?;
+                (index, g.slab.at(index))
+            }
         };
-        let block = g.slab.at(index);
-        block.requested.set(requested);
+        let size = block.bytes.get();
+        block.set_requested(requested, size);
         block.stream.set(stream);
         block.set_state(State::Live);
-        let size = block.bytes.get();
-        let side = self.side(which);
-        side.allocation.add(1);
-        side.allocated_bytes.add(size);
-        side.active_bytes.add(size);
-        Ok(index)
+        self.store.moor(g, index, block);
+        self.tallies[which].give(size, requested);
+        Ok((index, block))
     }
 
-    /// Frees a block whose life has ended (state `Pending`). `uses` are fences
-    /// of other streams.
-    pub fn free(&mut self, g: Ground, index: Index, mut uses: Vec<Fence>) -> Result<()> {
+    #[cold]
+    fn look_further(&mut self, g: Ground, which: usize, bytes: u64, stream: u32) -> Result<Index> {
+        self.find_more(g, which, bytes, stream).map_err(|error| {
+            self.out_of_memory += 1;
+            self.explain(g, error, bytes)
+        })
+    }
+
+    /// Frees a block whose life has ended (state `Pending`).
+    #[inline]
+    pub fn free(&mut self, g: Ground, index: Index, block: &Block) {
+        self.take_back(g, block);
+        self.let_go(g, index, block);
+    }
+
+    /// As `free`; `uses` are fences of other streams.
+    pub fn free_shared(&mut self, g: Ground, index: Index, mut uses: Vec<Fence>) {
         let block = g.slab.at(index);
-        let size = block.bytes.get();
-        let side = self.side(side_of(size));
-        side.allocation.sub(1);
-        side.allocated_bytes.sub(size);
-        block.fence.set(g.streams.now(block.stream.get()).value);
+        self.take_back(g, block);
         uses.retain(|fence| !g.streams.seen(*fence));
         if uses.is_empty() {
-            self.let_go(g, index);
-        } else {
-            self.stats.pending_free_bytes += size;
-            self.pending.push((index, uses));
+            return self.let_go(g, index, block);
         }
-        Ok(())
+        let size = block.bytes.get();
+        self.tallies[side_of(size)].waiting_bytes += size;
+        self.pending_free_bytes += size;
+        self.pending.push((index, uses));
+    }
+
+    #[inline]
+    fn take_back(&mut self, g: Ground, block: &Block) {
+        let size = block.bytes.get();
+        self.tallies[side_of(size)].take(size, block.requested_of(size));
+        block.fence.set(g.streams.now(block.stream.get()).value);
     }
 
     /// After all other streams: into quarantine, or free.
-    fn let_go(&mut self, g: Ground, index: Index) {
-        let size = g.slab.at(index).bytes.get();
-        self.side(side_of(size)).active_bytes.sub(size);
-        if self.config.quarantine_bytes == 0 {
-            self.store.arenas[side_of(size)].put(g, index);
-            return;
+    #[inline]
+    fn let_go(&mut self, g: Ground, index: Index, block: &Block) {
+        if self.config.quarantine_bytes > 0 {
+            return self.put_away(g, index);
         }
+        self.store.arenas[side_of(block.bytes.get())].put(g, index);
+    }
+
+    #[cold]
+    fn put_away(&mut self, g: Ground, index: Index) {
         self.quarantine.push(g, index);
         while self.quarantine.bytes > self.config.quarantine_bytes && self.forget_oldest(g) {}
     }
@@ -199,8 +261,11 @@ impl Pool {
         while let Some((index, mut fences)) = waiting.pop() {
             match self.still(g, &mut fences, wait) {
                 Ok(()) if fences.is_empty() => {
-                    self.stats.pending_free_bytes -= g.slab.at(index).bytes.get();
-                    self.let_go(g, index);
+                    let block = g.slab.at(index);
+                    let size = block.bytes.get();
+                    self.pending_free_bytes -= size;
+                    self.tallies[side_of(size)].waiting_bytes -= size;
+                    self.let_go(g, index, block);
                 }
                 Ok(()) => self.pending.push((index, fences)),
                 Err(error) => {
@@ -231,7 +296,7 @@ impl Pool {
     fn find_more(&mut self, g: Ground, which: usize, bytes: u64, stream: u32) -> Result<Index> {
         g.streams.poll(g.phys)?;
         self.store.settle(g, which)?;
-        if let Some(index) = self.store.arenas[which].take(g, bytes, stream)? {
+        if let Some((index, _)) = self.store.arenas[which].take(g, bytes, stream)? {
             return Ok(index);
         }
         match self.grow(g, which, bytes, stream) {
@@ -243,7 +308,7 @@ impl Pool {
         self.wait_free(g)?;
         self.store.settle(g, which)?;
         match self.store.arenas[which].take(g, bytes, stream)? {
-            Some(index) => Ok(index),
+            Some((index, _)) => Ok(index),
             None => self.grow(g, which, bytes, stream),
         }
     }
@@ -268,7 +333,7 @@ impl Pool {
         } else {
             self.config.plain_slack_milli
         };
-        let live = self.stats.allocated_peak_bytes.max(self.allocated() + bytes);
+        let live = (self.live_peak.bytes as u64).max(self.allocated() + bytes);
         live + live / 1000 * milli
     }
 
@@ -284,12 +349,12 @@ impl Pool {
     fn account(&mut self, before: [u64; 2]) {
         let now = self.store.reserved_by();
         for which in 0..2 {
-            let figure = &mut self.side(which).reserved_bytes;
+            let figure = &mut self.tallies[which].reserved_bytes;
             figure.add(now[which].saturating_sub(before[which]));
             figure.sub(before[which].saturating_sub(now[which]));
         }
         let reserved = now.iter().sum();
-        self.stats.reserved_peak_bytes = self.stats.reserved_peak_bytes.max(reserved);
+        self.reserved_peak_bytes = self.reserved_peak_bytes.max(reserved);
     }
 
     /// Gives back memory with nothing in it; bytes given back.
@@ -310,7 +375,7 @@ impl Pool {
             shortage.reserved = self.store.reserved();
             shortage.allocated = self.allocated();
             shortage.largest_free = self.largest(g);
-            shortage.pending = self.stats.pending_free_bytes;
+            shortage.pending = self.pending_free_bytes;
             shortage.quota = self.quota;
             shortage
         };

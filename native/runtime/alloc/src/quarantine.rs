@@ -64,7 +64,7 @@ impl Quarantine {
                     self.pool,
                     at - offset,
                     block.address.get(),
-                    block.requested.get(),
+                    block.requested(),
                     block.stream.get()
                 ));
             }
@@ -75,6 +75,7 @@ impl Quarantine {
 
 fn place(g: Ground, index: Index) -> (Memory, u64, u64) {
     let block = g.slab.at(index);
-    let place = Memory { handle: block.memory.get(), address: block.address.get() };
-    (place, block.offset.get(), block.bytes.get())
+    let anchor = g.slab.anchor(index);
+    let place = Memory { handle: anchor.memory.get(), address: block.address.get() };
+    (place, anchor.offset.get(), block.bytes.get())
 }

@@ -10,6 +10,7 @@ use std::cell::UnsafeCell;
 
 use crate::bin::{bin_of, least_of};
 use crate::block::{Block, Index, Slab, Word, NIL};
+use crate::stats::Stats;
 
 /// The largest request that quick bins serve, bytes.
 pub const QUICK_MOST: u64 = 1 << 20;
@@ -18,9 +19,9 @@ pub const CLASSES: usize = 81;
 /// `QUICK_MOST` in the smallest units.
 const QUICK_UNITS: usize = (QUICK_MOST / 256) as usize;
 /// The class of blocks that never go into a quick bin.
-pub const NO_CLASS: u32 = u32::MAX;
-/// A power of two, so that an index needs no check.
-const ROOM: usize = CLASSES.next_power_of_two();
+pub const NO_CLASS: u8 = u8::MAX;
+/// Lists for every value of a byte, so that a class needs no check.
+const ROOM: usize = 1 << 8;
 
 /// The class of a request in units: the first whose size is enough.
 pub const fn class_of(units: u64) -> usize {
@@ -42,18 +43,20 @@ static CLASS: [u8; 2 * QUICK_UNITS] = {
 
 /// `class_of`, for a request of at most `QUICK_MOST` bytes.
 #[inline(always)]
-pub fn quick_class_of(units: u64) -> usize {
-    CLASS[units as usize % (2 * QUICK_UNITS)] as usize
+pub fn quick_class_of(units: u64) -> u8 {
+    CLASS[units as usize % (2 * QUICK_UNITS)]
 }
 
-/// The bytes a request takes: its class's size up to `QUICK_MOST`, else the
-/// next multiple of the unit (a power of two).
+/// The bytes a request takes and its class: the class's size up to
+/// `QUICK_MOST`, else the next multiple of the unit, which is `1 << shift`.
 #[inline]
-pub fn rounded(bytes: u64, unit: u64) -> u64 {
+pub fn cut_of(bytes: u64, shift: u32) -> (u64, u8) {
+    let units = bytes.wrapping_add((1 << shift) - 1) >> shift;
     if bytes > QUICK_MOST {
-        return bytes.wrapping_add(unit - 1) & !(unit - 1);
+        return (units << shift, NO_CLASS);
     }
-    least_of(class_of((bytes + unit - 1) >> unit.trailing_zeros())) << unit.trailing_zeros()
+    let class = quick_class_of(units);
+    (least_of(class as usize) << shift, class)
 }
 
 /// Counts of one thread's quick traffic; other threads only read.
@@ -69,14 +72,39 @@ pub struct Local {
     pub served: Word,
     /// Bytes served.
     pub served_bytes: Word,
-    /// `held` may not go below this without the peak being taken anew.
+    /// `held` may not go below this without the peak being taken anew; both
+    /// floors may be below zero, and are written under the pool's lock.
     pub floor: Word,
+    /// Bytes asked for by requests that were served.
+    pub asked: Word,
+    /// Bytes asked for that came in, less those of requests that were served:
+    /// may be below zero, and is then counted from 2^64 down.
+    pub returned: Word,
+    /// As `floor`, of `returned`.
+    pub returned_floor: Word,
 }
 
 impl Local {
     /// Blocks in the lists.
     pub fn blocks(&self) -> u64 {
         self.came.get() - self.left.get() - self.served.get()
+    }
+
+    /// Puts what a pool's side does not see into its figures.
+    pub fn enter(&self, stats: &mut Stats) {
+        let (blocks, held) = (self.blocks(), self.held.get());
+        let small = &mut stats.small;
+        small.allocation.pass(self.served.get(), blocks);
+        small.allocated_bytes.pass(self.served_bytes.get(), held);
+        small.requested_bytes.pass(self.asked.get(), self.returned.get());
+        stats.inactive_split_bytes += held;
+    }
+
+    /// Whether a request was served under all peaks that are known.
+    #[inline(always)]
+    pub fn is_below_peaks(&self) -> bool {
+        self.held.get() as i64 >= self.floor.get() as i64
+            && self.returned.get() as i64 >= self.returned_floor.get() as i64
     }
 }
 
@@ -120,48 +148,48 @@ impl Quick {
         Quick { heads: [NIL; ROOM], limit }
     }
 
-    /// Whether a block of this class and size may come in.
+    /// Whether a block of this size may come in.
     #[inline(always)]
-    pub fn has_room(&self, local: &Local, class: u32, bytes: u64) -> bool {
-        class != NO_CLASS && local.held.get() + bytes <= self.limit
+    pub fn has_room(&self, local: &Local, bytes: u64) -> bool {
+        local.held.get() + bytes <= self.limit
     }
 
     /// Takes a block in.
     #[inline(always)]
-    pub fn push(&mut self, local: &Local, (index, block): (Index, &Block), class: u32) {
-        let class = class as usize % ROOM;
+    pub fn push(&mut self, local: &Local, index: Index, block: &Block, size: u64) {
+        let class = block.class.get() as usize;
         block.next.set(self.heads[class]);
         self.heads[class] = index;
-        local.held.add(block.bytes.get());
+        local.held.add(size);
+        local.returned.add(block.requested_of(size));
         local.came.add(1);
     }
 
-    /// The block that came last.
+    /// The block of a class that came last, or NIL.
     #[inline(always)]
-    pub fn pop<'a>(
-        &mut self,
-        local: &Local,
-        slab: &'a Slab,
-        class: usize,
-    ) -> Option<(Index, &'a Block)> {
-        let class = class % ROOM;
-        let index = self.heads[class];
-        if index == NIL {
-            return None;
-        }
-        let block = slab.at(index);
-        self.heads[class] = block.next.get();
-        local.held.sub(block.bytes.get());
-        Some((index, block))
+    pub fn head(&self, class: u8) -> Index {
+        self.heads[class as usize]
+    }
+
+    /// Takes that block out; its size.
+    #[inline(always)]
+    pub fn pop(&mut self, local: &Local, block: &Block, class: u8) -> u64 {
+        self.heads[class as usize] = block.next.get();
+        let size = block.bytes.get();
+        local.held.sub(size);
+        size
     }
 
     /// Takes everything out.
     pub fn drain(&mut self, local: &Local, slab: &Slab) -> Vec<Index> {
         let mut all = Vec::new();
-        for class in 0..CLASSES {
-            while let Some((index, _)) = self.pop(local, slab, class) {
+        for class in 0..CLASSES as u8 {
+            while self.head(class) != NIL {
+                all.push(self.head(class));
+                let block = slab.at(self.head(class));
+                let size = self.pop(local, block, class);
                 local.left.add(1);
-                all.push(index);
+                local.returned.sub(block.requested_of(size));
             }
         }
         all
@@ -174,13 +202,16 @@ mod tests {
 
     #[test]
     fn a_class_wastes_an_eighth_at_most_and_no_class_is_missing() {
-        for unit in [256, 512] {
+        for shift in [8, 9] {
+            let unit = 1 << shift;
             for bytes in (1..70_000).chain([QUICK_MOST - 1, QUICK_MOST]) {
-                let size = rounded(bytes, unit);
+                let (size, class) = cut_of(bytes, shift);
                 assert!(size >= bytes && size < bytes + bytes / 8 + unit, "{bytes}");
-                assert!(class_of(size / unit) < CLASSES);
-                assert_eq!(rounded(size, unit), size);
+                assert!((class as usize) < CLASSES);
+                assert_eq!(class as usize, class_of(size / unit));
+                assert_eq!(cut_of(size, shift), (size, class));
             }
+            assert_eq!(cut_of(QUICK_MOST + 1, shift), (QUICK_MOST + unit, NO_CLASS));
         }
     }
 }

@@ -15,10 +15,31 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// What went through a quick bin: `served` was freed and added again, `idle`
+    /// lies in it, which the pool counts as current.
+    pub fn pass(&mut self, served: u64, idle: u64) {
+        self.allocated += served;
+        self.current = self.current.wrapping_sub(idle);
+        self.freed = self.allocated.wrapping_sub(self.current);
+    }
+}
+
+/// A figure as it is kept: what was freed is what was added and is not there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Level {
+    /// Now.
+    pub current: u64,
+    /// The most it was.
+    pub peak: u64,
+    /// All that was added.
+    pub allocated: u64,
+}
+
+impl Level {
     /// Adds.
     #[inline]
     pub fn add(&mut self, amount: u64) {
-        self.current += amount;
+        self.current = self.current.wrapping_add(amount);
         self.allocated += amount;
         self.peak = self.peak.max(self.current);
     }
@@ -26,8 +47,89 @@ impl Figure {
     /// Takes away.
     #[inline]
     pub fn sub(&mut self, amount: u64) {
-        self.current -= amount;
-        self.freed += amount;
+        self.current = self.current.wrapping_sub(amount);
+    }
+
+    /// As it is told.
+    pub fn figure(&self) -> Figure {
+        let Level { current, peak, allocated } = *self;
+        Figure { current, peak, allocated, freed: allocated.wrapping_sub(current) }
+    }
+}
+
+/// A peak that quick bins take part in, which no lock guards: it is looked at when
+/// the pool passes `ceiling`, or a stream its floor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Peak {
+    /// The most that was live.
+    pub bytes: i64,
+    /// What the pool may count before the peak could be passed.
+    pub ceiling: i64,
+}
+
+impl Peak {
+    /// The pool counts `out`, and `idle` of it lies in quick bins; the bytes left up
+    /// to the peak.
+    pub fn note(&mut self, out: i64, idle: i64) -> i64 {
+        self.bytes = self.bytes.max(out - idle);
+        self.bytes - (out - idle)
+    }
+}
+
+/// What a pool's lock guards of a side.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Blocks out of the arena.
+    pub allocation: Level,
+    /// Bytes in them.
+    pub allocated_bytes: Level,
+    /// Bytes in them, as asked when they went out.
+    pub requested_bytes: Level,
+    /// Bytes held from the device.
+    pub reserved_bytes: Level,
+    /// Bytes freed that wait for other streams.
+    pub waiting_bytes: u64,
+    /// The peak of allocated and waiting bytes, as far as there were waiting ones.
+    active_peak: u64,
+}
+
+impl Tally {
+    /// A block went out.
+    #[inline]
+    pub fn give(&mut self, bytes: u64, requested: u64) {
+        self.allocation.add(1);
+        self.allocated_bytes.add(bytes);
+        self.requested_bytes.add(requested);
+        if self.waiting_bytes > 0 {
+            let active = self.allocated_bytes.current + self.waiting_bytes;
+            self.active_peak = self.active_peak.max(active);
+        }
+    }
+
+    /// A block came back.
+    #[inline]
+    pub fn take(&mut self, bytes: u64, requested: u64) {
+        self.allocation.sub(1);
+        self.allocated_bytes.sub(bytes);
+        self.requested_bytes.sub(requested);
+    }
+
+    /// As it is told, but for what the arena and the quick bins know.
+    pub fn side(&self) -> Side {
+        let live = &self.allocated_bytes;
+        let active = Level {
+            current: live.current + self.waiting_bytes,
+            peak: self.active_peak.max(live.peak),
+            allocated: live.allocated,
+        };
+        Side {
+            allocation: self.allocation.figure(),
+            reserved_bytes: self.reserved_bytes.figure(),
+            allocated_bytes: live.figure(),
+            requested_bytes: self.requested_bytes.figure(),
+            active_bytes: active.figure(),
+            segment: Figure::default(),
+        }
     }
 }
 
@@ -43,7 +145,7 @@ pub struct Side {
     pub reserved_bytes: Figure,
     /// Bytes in live blocks, as cut.
     pub allocated_bytes: Figure,
-    /// Bytes in live blocks, as asked; `current` alone, found when it is asked for.
+    /// Bytes in live blocks, as asked.
     pub requested_bytes: Figure,
     /// Bytes live, or waiting for other streams.
     pub active_bytes: Figure,

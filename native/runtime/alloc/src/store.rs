@@ -5,7 +5,7 @@
 //! pieces behind them move between the two.
 
 use crate::arena::{Arena, Ground};
-use crate::block::{Index, NIL};
+use crate::block::{Block, Index, NIL};
 use crate::error::{Error, Result, Shortage};
 use crate::fence::device;
 use crate::gate::Gate;
@@ -62,7 +62,8 @@ impl Store {
         piece: u64,
     ) -> Result<Store> {
         let whole = |side| if addresses == 0 && side == 1 { config.whole_milli } else { u64::MAX };
-        let arenas = [0, 1].map(|side| Arena::new(config.unit, number << 1 | side, whole(side)));
+        let arenas =
+            [0, 1].map(|side| Arena::new(config.unit, (number << 1 | side) as u8, whole(side)));
         let kind = if addresses == 0 {
             Kind::Plain([Plain::default(), Plain::default()])
         } else {
@@ -87,6 +88,14 @@ impl Store {
                 [maps[0].backed(), maps[1].backed() + spare.len() as u64 * piece]
             }
             Kind::Plain(plains) => [plains[0].backed(), plains[1].backed()],
+        }
+    }
+
+    /// Bytes in blocks: of what is held, all but spare pieces.
+    pub fn in_blocks(&self) -> u64 {
+        match &self.kind {
+            Kind::Mapped { maps, .. } => maps.iter().map(Map::backed).sum(),
+            Kind::Plain(_) => self.reserved(),
         }
     }
 
@@ -116,17 +125,15 @@ impl Store {
         }
     }
 
-    /// The device's memory under a block and the offset in it; the handle is 0
-    /// where only addresses name it.
-    pub fn memory_of(&self, g: Ground, index: Index) -> (u64, u64) {
-        match &self.kind {
-            Kind::Mapped { .. } => (0, 0),
-            Kind::Plain(plains) => {
-                let block = g.slab.at(index);
-                let side = (block.place.get() & 1) as usize;
-                let segment = &plains[side].segments[block.segment.get() as usize];
-                (segment.memory.handle, block.address.get() - segment.base)
-            }
+    /// Notes where in the device's memory a block lies, unless addresses name it.
+    #[inline]
+    pub fn moor(&self, g: Ground, index: Index, block: &Block) {
+        if let Kind::Plain(plains) = &self.kind {
+            let side = (block.place.get() & 1) as usize;
+            let segment = &plains[side].segments[block.segment.get() as usize];
+            let anchor = g.slab.anchor(index);
+            anchor.memory.set(segment.memory.handle);
+            anchor.offset.set(block.address.get() - segment.base);
         }
     }
 

@@ -14,6 +14,7 @@ use bedplate_alloc::error::Error;
 use bedplate_alloc::fake::Fake;
 use bedplate_alloc::phys::Phys;
 use bedplate_alloc::pool::Config;
+use bedplate_alloc::stats::{Figure, Stats};
 
 const STREAMS: u32 = 3;
 const POOL: u32 = 2;
@@ -58,6 +59,38 @@ impl Model {
     }
 }
 
+/// What the figures of requested bytes, and the peak of live ones, must say.
+#[derive(Default)]
+struct Asked {
+    sides: [Figure; 2],
+    live: u64,
+    live_peak: u64,
+}
+
+impl Asked {
+    fn give(&mut self, bytes: u64, cut: u64) {
+        let side = &mut self.sides[usize::from(bytes > 1 << 20)];
+        side.current += bytes;
+        side.allocated += bytes;
+        side.peak = side.peak.max(side.current);
+        self.live += cut;
+        self.live_peak = self.live_peak.max(self.live);
+    }
+
+    fn take(&mut self, bytes: u64, cut: u64) {
+        let side = &mut self.sides[usize::from(bytes > 1 << 20)];
+        side.current -= bytes;
+        side.freed += bytes;
+        self.live -= cut;
+    }
+
+    fn check(&self, stats: &Stats) {
+        assert_eq!(stats.small.requested_bytes, self.sides[0]);
+        assert_eq!(stats.large.requested_bytes, self.sides[1]);
+        assert_eq!(stats.allocated_peak_bytes, self.live_peak);
+    }
+}
+
 fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
     println!("seed {seed}");
     let fake = Arc::new(Fake::new(3 << 30, piece));
@@ -70,7 +103,8 @@ fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
     for &timeline in &real {
         allocator.open_stream(timeline, 0).unwrap();
     }
-    let mut blocks: Vec<(Allocation, Vec<u32>)> = Vec::new();
+    let mut blocks: Vec<(Allocation, Vec<u32>, u64)> = Vec::new();
+    let mut asked = Asked::default();
     for step in 0..operations {
         match draw.next(100) {
             0..=44 => {
@@ -87,7 +121,8 @@ fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
                     Ok(got) => {
                         assert!(got.bytes >= bytes);
                         model.check(&fake, &got, stream, &real);
-                        blocks.push((got, Vec::new()));
+                        blocks.push((got, Vec::new(), bytes));
+                        asked.give(bytes, got.bytes);
                     }
                     Err(Error::OutOfMemory(_) | Error::Quota(_)) => {}
                     Err(Error::Device(text)) if failures => assert!(text.contains("planted")),
@@ -96,7 +131,9 @@ fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
                 fake.fail_in(None);
             }
             45..=84 if !blocks.is_empty() => {
-                let (got, uses) = blocks.swap_remove(draw.next(blocks.len() as u64) as usize);
+                let (got, uses, bytes) =
+                    blocks.swap_remove(draw.next(blocks.len() as u64) as usize);
+                asked.take(bytes, got.bytes);
                 let (_, own) = model.live.remove(&got.address).unwrap();
                 let end = got.address + got.bytes;
                 for stream in uses.into_iter().chain([own]) {
@@ -130,7 +167,8 @@ fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
         if step % 512 == 0 {
             allocator.check().unwrap();
             let stats = allocator.stats(POOL).unwrap();
-            let live: u64 = blocks.iter().map(|(got, _)| got.bytes).sum();
+            let live: u64 = blocks.iter().map(|(got, _, _)| got.bytes).sum();
+            asked.check(&stats);
             let counted = stats.small.allocated_bytes.current + stats.large.allocated_bytes.current;
             assert_eq!(counted, live, "step {step}");
             let figures = [stats.small.allocation, stats.large.allocation];
@@ -141,7 +179,7 @@ fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
             assert_eq!(reserved, fake.used());
         }
     }
-    for (got, _) in blocks {
+    for (got, _, _) in blocks {
         allocator.free(got.handle).unwrap();
     }
     allocator.check().unwrap();
