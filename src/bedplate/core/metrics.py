@@ -120,6 +120,10 @@ class MetricRegistry(Protocol):
         """A histogram with ascending upper bounds; +Inf is added."""
         ...
 
+    def before_collect(self, refresh: Callable[[], None]) -> None:
+        """Call `refresh` before each read: for what is counted where no metric reaches."""
+        ...
+
     def collect(self) -> list[Family]:
         """Everything published, at this moment."""
         ...
@@ -147,6 +151,8 @@ class Registry:
         self._lock = threading.Lock()
         self._made: dict[str, tuple[object, tuple[object, ...]]] = {}
         self._aliases: list[_Alias | _Derived] = []
+        self._refresh: list[Callable[[], None]] = []
+        self._refreshing = threading.Lock()
 
     def counter(self, name: str, labels: Sequence[str] = (), *, help: str = "") -> Counter:
         """See `MetricRegistry.counter`."""
@@ -190,8 +196,15 @@ class Registry:
         """
         self._aliases.append(_Derived(foreign, PREFIX + name, label, f))
 
+    def before_collect(self, refresh: Callable[[], None]) -> None:
+        """See `MetricRegistry.before_collect`; one at a time, whoever reads."""
+        self._refresh.append(refresh)
+
     def collect(self) -> list[Family]:
         """Everything published, aliases last."""
+        with self._refreshing:
+            for refresh in self._refresh:
+                refresh()
         families = [_family(family) for family in self._prometheus.collect()]
         by_name = {family.name: family for family in families}
         for alias in self._aliases:

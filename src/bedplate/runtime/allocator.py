@@ -14,9 +14,11 @@ value has passed.
 from __future__ import annotations
 
 import os
+import time
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from bedplate.core.metrics import Histogram
 from bedplate.hal.api import Buffer, Device, Range, Timeline
 from bedplate.runtime.errors import OptionsInvalid
 from bedplate.runtime.native import check, ffi, library
@@ -97,8 +99,12 @@ class Pool:
         if not 0 <= bytes < 1 << 64:
             raise OptionsInvalid(f"a block of {bytes} bytes", remedy="ask for 0 or more")
         out = ffi.new("bp_runtime_block *")
-        native = self._memory.native
-        check(library().bp_runtime_allocate(native, self.number, bytes, stream.number, out))
+        native, latency = self._memory.native, self._memory.latency
+        start_ns = time.monotonic_ns() if latency else 0
+        status = library().bp_runtime_allocate(native, self.number, bytes, stream.number, out)
+        if latency:
+            latency.observe((time.monotonic_ns() - start_ns) / 1e9)
+        check(status)
         return Block(self._memory, out)
 
     def limit(self, bytes: int) -> None:
@@ -131,6 +137,7 @@ class Allocator:
     def _start(self, native: Any) -> None:
         self.native = native
         self._segments: dict[int, Buffer] = {}
+        self.latency: Histogram | None = None
         self.pools = {name: Pool(self, name) for name in POOLS}
 
     def stream(self) -> Stream:

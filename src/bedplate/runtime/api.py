@@ -26,6 +26,7 @@ from bedplate.runtime.errors import (
 from bedplate.runtime.explore import Explored, Program, ProgramHost, explore
 from bedplate.runtime.graph import Graph, Recording
 from bedplate.runtime.lint import RuntimeContract
+from bedplate.runtime.metrics import publish
 from bedplate.runtime.numbers import NumbersAllocator
 from bedplate.runtime.picture import page as picture_page
 from bedplate.runtime.picture import text as picture_text
@@ -33,7 +34,7 @@ from bedplate.runtime.recording import Job, find_job
 from bedplate.runtime.replay import POLICIES, Outcome, Plan, plan, replay
 from bedplate.runtime.scheduler import QueueStats, Scheduler, SchedulerQueue
 from bedplate.runtime.snapshot import snapshot, write_snapshot
-from bedplate.runtime.stats import Figure, PoolStats, Side
+from bedplate.runtime.stats import DriverCalls, Figure, PoolStats, Side
 from bedplate.runtime.tensors import PoolTensors
 from bedplate.runtime.torch_plugin import torch_stats, use_in_torch
 from bedplate.runtime.trace import Trace, write_csv, write_log
@@ -48,6 +49,7 @@ __all__ = [
     "BatchFailed",
     "Block",
     "Checker",
+    "DriverCalls",
     "Explored",
     "Figure",
     "Graph",
@@ -87,6 +89,7 @@ __all__ = [
     "picture_page",
     "picture_text",
     "plan",
+    "publish",
     "replay",
     "snapshot",
     "span_of",

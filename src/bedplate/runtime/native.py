@@ -24,10 +24,14 @@ typedef struct {
         active_bytes;
 } bp_runtime_side;
 typedef struct {
+    uint64_t create, release, map, unmap, wait;
+} bp_runtime_driver_calls;
+typedef struct {
     bp_runtime_side small, large;
     uint64_t largest_free_block_bytes, pending_free_bytes, inactive_split_bytes, driver_calls,
         sealed_calls, waits, out_of_memory, remapped_bytes, allocated_peak_bytes,
-        reserved_peak_bytes, quota_bytes;
+        reserved_peak_bytes, quota_bytes, retries;
+    bp_runtime_driver_calls open, sealed;
 } bp_runtime_stats_out;
 typedef struct {
     uint64_t address, bytes, requested;

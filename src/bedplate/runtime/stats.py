@@ -35,8 +35,25 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class DriverCalls:
+    """Calls of the driver by what they do: memory made and given back, put behind
+    addresses and taken away, and waits on the host."""
+
+    create: int
+    release: int
+    map: int
+    unmap: int
+    wait: int
+
+
+@dataclass(frozen=True, slots=True)
 class PoolStats:
-    """All figures of a pool at a moment; bytes and counts."""
+    """All figures of a pool at a moment; bytes and counts.
+
+    `retries` are searches that began again, quick bins having been emptied or
+    streams waited for. `open` and `sealed` are calls asked for before `seal` and
+    after it, refused ones too; `driver_calls` are those made.
+    """
 
     pool: str
     small: Side
@@ -52,6 +69,9 @@ class PoolStats:
     allocated_peak_bytes: int
     reserved_peak_bytes: int
     quota_bytes: int
+    retries: int
+    open: DriverCalls
+    sealed: DriverCalls
 
     @property
     def allocated_bytes(self) -> int:
@@ -79,9 +99,19 @@ def read(pool: str, native: Any) -> PoolStats:
     def side(value: Any) -> Side:
         return Side(*(figure(getattr(value, name)) for name in Side.__dataclass_fields__))
 
+    def calls(value: Any) -> DriverCalls:
+        return DriverCalls(*(getattr(value, name) for name in DriverCalls.__dataclass_fields__))
+
     words = {
         name: int(getattr(native, name))
         for name in PoolStats.__dataclass_fields__
-        if name not in ("pool", "small", "large")
+        if name not in ("pool", "small", "large", "open", "sealed")
     }
-    return PoolStats(pool=pool, small=side(native.small), large=side(native.large), **words)
+    return PoolStats(
+        pool=pool,
+        small=side(native.small),
+        large=side(native.large),
+        open=calls(native.open),
+        sealed=calls(native.sealed),
+        **words,
+    )

@@ -6,20 +6,9 @@ still call the driver.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from bedplate.core.metrics import MetricRegistry
 from bedplate.hal.api import Device
-from bedplate.runtime.api import POOLS, Allocator, PoolStats, PoolTensors
-
-STATES: dict[str, Callable[[PoolStats], float]] = {
-    "reserved": lambda stats: stats.reserved_bytes,
-    "allocated": lambda stats: stats.allocated_bytes,
-    "active": lambda stats: stats.allocated_bytes + stats.pending_free_bytes,
-    "inactive_split": lambda stats: stats.inactive_split_bytes,
-    "pending_free": lambda stats: stats.pending_free_bytes,
-}
+from bedplate.runtime.api import POOLS, Allocator, PoolTensors, publish
 
 
 class EnginePools:
@@ -47,25 +36,7 @@ class EnginePools:
 
     def publish(self, registry: MetricRegistry, device: str) -> None:
         """The registry's `alloc_*` rows of every pool, read when they are asked for."""
-        labels = ("device", "pool")
-        sizes = registry.gauge(
-            "alloc_bytes", (*labels, "state"), help="bytes of a pool by what they are"
-        )
-        largest = registry.gauge(
-            "alloc_largest_free_block_bytes", labels, help="the largest block free in a pool"
-        )
-        for pool in POOLS:
-            for state, of in STATES.items():
-                sizes.labels(device=device, pool=pool, state=state).set_function(
-                    partial(self._value, pool, of)
-                )
-            largest.labels(device=device, pool=pool).set_function(
-                partial(self._value, pool, lambda stats: stats.largest_free_block_bytes)
-            )
-
-    def _value(self, pool: str, of: Callable[[PoolStats], float]) -> float:
-        # A last scrape may come when the engine is closed.
-        return 0.0 if self.allocator.closed else of(self.allocator.stats(pool))
+        publish(self.allocator, registry, device)
 
     def close(self) -> None:
         """Release what the host holds of it, and the memory if the device is still open."""

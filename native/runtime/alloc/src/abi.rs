@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::allocator::{Allocation, Allocator};
 use crate::conf;
 use crate::error::{Error, Result};
-use crate::fake::{Calls, Fake};
+use crate::fake::{Fake, Reached};
 use crate::gate::Seal;
 use crate::hal::{BpApi, Hal};
 use crate::plan::plan;
@@ -287,7 +287,7 @@ entry! {
     bp_runtime_fake_reach(timeline: u64, value: u64) =
         |h: &Handle| fake(h).map(|fake| fake.reach(timeline, value));
     bp_runtime_fake_fail_in(calls: u64) = |h: &Handle| fake(h).map(|fake| fake.fail_in(Some(calls)));
-    bp_runtime_fake_calls() -> Calls = |h: &Handle| fake(h).map(Fake::calls);
+    bp_runtime_fake_calls() -> Reached = |h: &Handle| fake(h).map(Fake::reached);
     bp_runtime_fake_scribble(address: u64, offset: u64) =
         |h: &Handle| fake(h).map(|fake| fake.scribble(address, offset));
 }
@@ -439,7 +439,7 @@ pub unsafe extern "C" fn bp_runtime_plan(
 const _: () = {
     use std::mem::size_of;
     assert!(size_of::<Allocation>() == 40);
-    assert!(size_of::<Stats>() == 2 * 6 * 32 + 11 * 8);
+    assert!(size_of::<Stats>() == 2 * 6 * 32 + 12 * 8 + 2 * 40);
     assert!(size_of::<Seen>() == 32);
     assert!(size_of::<Record>() == 40);
     assert!(size_of::<Outcome>() == 48);

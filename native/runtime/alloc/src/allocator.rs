@@ -188,6 +188,7 @@ impl Allocator {
                 if self.flush_pool(stream, number)? == 0 {
                     return Err(error);
                 }
+                self.pool(number).retries += 1;
                 self.allocate_by_lock(pool_of, bytes, stream, out)
             }
             Err(other) => Err(other),

@@ -6,28 +6,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 use crate::phys::{Memory, Phys, PhysError, PhysResult};
+use crate::stats::Calls;
 
 /// Calls that reached the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Calls {
-    /// `create` and `create_piece`.
-    pub create: u64,
-    /// `release`.
-    pub release: u64,
-    /// `map`.
-    pub map: u64,
-    /// `unmap`.
-    pub unmap: u64,
-    /// `wait`.
-    pub wait: u64,
+pub struct Reached {
+    /// Of the driver.
+    pub calls: Calls,
     /// `fill`.
     pub fill: u64,
 }
 
 #[derive(Default)]
 struct Inner {
-    calls: Calls,
+    reached: Reached,
     used: u64,
     next: u64,
     sizes: HashMap<u64, u64>,
@@ -80,8 +73,8 @@ impl Fake {
     }
 
     /// What was called.
-    pub fn calls(&self) -> Calls {
-        self.inner().calls
+    pub fn reached(&self) -> Reached {
+        self.inner().reached
     }
 
     /// Bytes that the device has given out.
@@ -120,7 +113,7 @@ impl Inner {
 
     fn make(&mut self, bytes: u64, capacity: u64, what: &str) -> PhysResult<u64> {
         self.step(what)?;
-        self.calls.create += 1;
+        self.reached.calls.create += 1;
         if bytes > capacity - self.used {
             return Err(PhysError::NoMemory(format!("{} of {capacity} bytes used", self.used)));
         }
@@ -152,7 +145,7 @@ impl Phys for Fake {
     fn release(&self, handle: u64) -> PhysResult<()> {
         let mut inner = self.inner();
         inner.step("release")?;
-        inner.calls.release += 1;
+        inner.reached.calls.release += 1;
         assert!(!inner.mapped.values().any(|m| m.1 == handle), "released while mapped");
         inner.mapped.remove(&(handle << 8));
         let bytes = inner.sizes.remove(&handle).expect("released what does not exist");
@@ -179,7 +172,7 @@ impl Phys for Fake {
     fn map(&self, address: u64, handle: u64, bytes: u64) -> PhysResult<()> {
         let mut inner = self.inner();
         inner.step("map")?;
-        inner.calls.map += 1;
+        inner.reached.calls.map += 1;
         assert_eq!(inner.sizes.get(&handle), Some(&bytes), "maps a whole piece");
         let (&start, &size) = inner.reserved.range(..=address).next_back().expect("not reserved");
         assert!(address + bytes <= start + size, "outside the reservation");
@@ -193,7 +186,7 @@ impl Phys for Fake {
     fn unmap(&self, address: u64, bytes: u64) -> PhysResult<()> {
         let mut inner = self.inner();
         inner.step("unmap")?;
-        inner.calls.unmap += 1;
+        inner.reached.calls.unmap += 1;
         let mut at = address;
         while at < address + bytes {
             let (size, _) = inner.mapped.remove(&at).expect("unmaps what is not mapped");
@@ -214,7 +207,7 @@ impl Phys for Fake {
     fn wait(&self, timeline: u64, value: u64) -> PhysResult<()> {
         let mut inner = self.inner();
         inner.step("wait")?;
-        inner.calls.wait += 1;
+        inner.reached.calls.wait += 1;
         let reached = &mut inner.timelines.entry(timeline).or_default().0;
         *reached = (*reached).max(value);
         Ok(())
@@ -223,7 +216,7 @@ impl Phys for Fake {
     fn fill(&self, place: Memory, offset: u64, bytes: u64, value: u8) -> PhysResult<bool> {
         let mut inner = self.inner();
         inner.step("fill")?;
-        inner.calls.fill += 1;
+        inner.reached.fill += 1;
         inner.filled.insert(place.address, (offset, bytes, value));
         Ok(true)
     }

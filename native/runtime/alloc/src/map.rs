@@ -12,6 +12,8 @@ use std::collections::HashMap;
 use crate::arena::{Arena, Ground};
 use crate::block::{Index, State, NIL};
 use crate::error::{Error, Result};
+use crate::fence::device;
+use crate::gate::{Call, Gate};
 use crate::phys::{Phys, PhysResult};
 
 /// The reservation of an arena.
@@ -242,17 +244,19 @@ impl Map {
     pub fn withdraw(
         &mut self,
         g: Ground,
+        gate: &mut Gate,
         arena: &mut Arena,
         index: Index,
         most: u64,
-    ) -> Result<PhysResult<Vec<u64>>> {
+    ) -> Result<Vec<u64>> {
         let (first, end) = match self.inner(g, index) {
             Some((first, end)) => (first.max(end.saturating_sub(most)), end),
-            None => return Ok(Ok(Vec::new())),
+            None => return Ok(Vec::new()),
         };
         let mut reached = end;
         let mut failure = None;
         while reached > first && failure.is_none() {
+            gate.pass(Call::Unmap)?;
             match g.phys.unmap(self.base + (reached - 1) * self.piece, self.piece) {
                 Ok(()) => reached -= 1,
                 Err(error) => failure = Some(error),
@@ -260,7 +264,7 @@ impl Map {
         }
         // What was unmapped before a failure is taken all the same.
         if let (true, Some(error)) = (reached == end, failure) {
-            return Ok(Err(error));
+            return Err(device(error));
         }
         let first = reached;
         let address = self.base + first * self.piece;
@@ -282,7 +286,7 @@ impl Map {
         self.dig(g, arena, middle);
         let lost = || Error::Internal("a free block lies over no piece".into());
         let taken = (first..end).map(|number| self.pieces.remove(&number).ok_or_else(lost));
-        taken.collect::<Result<Vec<u64>>>().map(Ok)
+        taken.collect()
     }
 
     /// Gives all memory and addresses back.

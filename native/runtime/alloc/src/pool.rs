@@ -9,7 +9,7 @@ use crate::arena::Ground;
 use crate::block::{Block, Index, State, NIL};
 use crate::error::{Error, Result};
 use crate::fence::Fence;
-use crate::gate::{Gate, Seal};
+use crate::gate::{Call, Gate, Seal};
 use crate::quarantine::Quarantine;
 use crate::quick::QUICK_MOST;
 use crate::stats::{Peak, Stats, Tally};
@@ -74,6 +74,8 @@ pub struct Pool {
     reserved_peak_bytes: u64,
     pending_free_bytes: u64,
     out_of_memory: u64,
+    /// Searches that began again.
+    pub retries: u64,
     /// Its memory.
     pub store: Store,
     pending: Vec<(Index, Vec<Fence>)>,
@@ -107,6 +109,7 @@ impl Pool {
             reserved_peak_bytes: 0,
             pending_free_bytes: 0,
             out_of_memory: 0,
+            retries: 0,
             store: Store::new(g, config, number, addresses, piece)?,
             pending: Vec::new(),
             quarantine: Quarantine::new(name),
@@ -147,14 +150,17 @@ impl Pool {
             largest_free_block_bytes: self.largest(g),
             pending_free_bytes: self.pending_free_bytes,
             inactive_split_bytes: self.free_bytes(),
-            driver_calls: self.gate.calls,
-            sealed_calls: self.gate.sealed_calls,
-            waits: self.gate.waits,
+            driver_calls: self.gate.made(),
+            sealed_calls: self.gate.sealed_calls.sum(),
+            waits: self.gate.open_calls.wait + self.gate.sealed_calls.wait,
             out_of_memory: self.out_of_memory,
             remapped_bytes: self.store.moved,
             allocated_peak_bytes: self.live_peak.bytes as u64,
             reserved_peak_bytes: self.reserved_peak_bytes,
             quota_bytes: self.quota,
+            retries: self.retries,
+            open: self.gate.open_calls,
+            sealed: self.gate.sealed_calls,
         };
         stats.small.requested_bytes.peak = self.small_requested_peak.bytes as u64;
         stats.small.segment.current = self.store.segments(0);
@@ -285,7 +291,7 @@ impl Pool {
                 if !wait {
                     return Ok(());
                 }
-                self.gate.pass("wait")?;
+                self.gate.pass(Call::Wait)?;
                 g.streams.wait(g.phys, fence)?;
             }
             fences.pop();
@@ -303,6 +309,7 @@ impl Pool {
             Err(Error::OutOfMemory(_) | Error::Quota(_)) if self.config.wait => {}
             done => return done,
         }
+        self.retries += 1;
         while self.forget_oldest(g) {}
         self.reap(g, true)?;
         self.wait_free(g)?;
@@ -318,7 +325,7 @@ impl Pool {
         for (_, first) in self.store.firsts() {
             for index in walk(g, first).collect::<Vec<_>>() {
                 if g.slab.at(index).state() == State::Free && !g.passed(index)? {
-                    self.gate.pass("wait")?;
+                    self.gate.pass(Call::Wait)?;
                     g.streams.wait(g.phys, g.fence(index))?;
                 }
             }

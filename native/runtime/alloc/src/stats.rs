@@ -151,6 +151,29 @@ pub struct Side {
     pub active_bytes: Figure,
 }
 
+/// Calls of the driver by what they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Calls {
+    /// Memory made.
+    pub create: u64,
+    /// Memory given back.
+    pub release: u64,
+    /// Memory put behind addresses.
+    pub map: u64,
+    /// And taken from behind them.
+    pub unmap: u64,
+    /// Waits on the host.
+    pub wait: u64,
+}
+
+impl Calls {
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.create + self.release + self.map + self.unmap + self.wait
+    }
+}
+
 /// All figures of a pool at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -167,9 +190,9 @@ pub struct Stats {
     pub inactive_split_bytes: u64,
     /// Calls of the driver, waits included.
     pub driver_calls: u64,
-    /// Of these, after `seal`.
+    /// Calls asked for after `seal`, refused ones too.
     pub sealed_calls: u64,
-    /// Waits on the host.
+    /// Waits on the host, made or refused.
     pub waits: u64,
     /// Requests that failed.
     pub out_of_memory: u64,
@@ -181,4 +204,10 @@ pub struct Stats {
     pub reserved_peak_bytes: u64,
     /// Bytes the pool may reserve; 0 without a quota.
     pub quota_bytes: u64,
+    /// Searches that began again: quick bins were emptied, or streams waited for.
+    pub retries: u64,
+    /// Calls of the driver asked for before `seal`.
+    pub open: Calls,
+    /// And after it.
+    pub sealed: Calls,
 }

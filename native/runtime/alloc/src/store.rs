@@ -8,7 +8,7 @@ use crate::arena::{Arena, Ground};
 use crate::block::{Block, Index, NIL};
 use crate::error::{Error, Result, Shortage};
 use crate::fence::device;
-use crate::gate::Gate;
+use crate::gate::{Call, Gate};
 use crate::map::{Map, Site};
 use crate::phys::PhysError;
 use crate::plain::{segment_bytes, Plain};
@@ -197,7 +197,7 @@ impl Store {
                 return Err(over_quota());
             }
             for _ in 0..wanted {
-                gate.pass("map")?;
+                gate.pass(Call::Map)?;
                 maps[which].fill(g.phys, site, spare).map_err(device)?;
             }
         }
@@ -221,7 +221,7 @@ impl Store {
                 && within.allows(reserved + *piece)
                 && truly.allows(reserved + *piece)
             {
-                gate.pass("create")?;
+                gate.pass(Call::Create)?;
                 match g.phys.create_piece(*piece) {
                     Ok(handle) => spare.push(handle),
                     Err(PhysError::NoMemory(text)) if last => return Err(no_memory(text)),
@@ -251,9 +251,8 @@ impl Store {
                 if most == 0 {
                     break;
                 }
-                gate.pass("unmap")?;
                 let arena = &mut self.arenas[side];
-                let taken = maps[side].withdraw(g, arena, index, most as u64)?.map_err(device)?;
+                let taken = maps[side].withdraw(g, gate, arena, index, most as u64)?;
                 self.moved += taken.len() as u64 * *piece;
                 spare.extend(taken);
             }
@@ -276,7 +275,7 @@ impl Store {
         let over = self.reserved().saturating_sub(before);
         if let Kind::Mapped { spare, piece, .. } = &mut self.kind {
             for _ in 0..over / *piece {
-                gate.calls += 1;
+                gate.note(Call::Release);
                 // A piece that the device does not take back stays spare.
                 match spare.last().map(|&handle| g.phys.release(handle)) {
                     Some(Ok(())) => spare.pop(),
@@ -297,7 +296,7 @@ impl Store {
             Kind::Plain(plains) => {
                 for (side, plain) in plains.iter_mut().enumerate() {
                     for number in plain.empty(g)? {
-                        gate.pass("release")?;
+                        gate.pass(Call::Release)?;
                         plain.remove(g, &mut self.arenas[side], number).map_err(device)?;
                     }
                 }
@@ -306,7 +305,7 @@ impl Store {
                 self.collect(g, gate, usize::MAX)?;
                 if let Kind::Mapped { spare, .. } = &mut self.kind {
                     while let Some(&handle) = spare.last() {
-                        gate.pass("release")?;
+                        gate.pass(Call::Release)?;
                         g.phys.release(handle).map_err(device)?;
                         spare.pop();
                     }
@@ -369,7 +368,7 @@ fn segment(
             }
             String::new()
         } else {
-            gate.pass("create")?;
+            gate.pass(Call::Create)?;
             match plains[which].add(g, &arenas[which], size)? {
                 Ok(index) => return Ok(index),
                 Err(PhysError::NoMemory(text)) => text,
@@ -377,7 +376,7 @@ fn segment(
             }
         };
         if let Some((_, side, number)) = empty.pop() {
-            gate.pass("release")?;
+            gate.pass(Call::Release)?;
             plains[side].remove(g, &mut arenas[side], number).map_err(device)?;
         } else if size > segment_bytes(need, false).min(need + (2 << 20)) {
             size = (need + (2 << 20) - 1) >> 21 << 21;

@@ -177,6 +177,13 @@ fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
             assert!(figures.iter().all(|f| f.allocated - f.freed == f.current));
             let reserved = stats.small.reserved_bytes.current + stats.large.reserved_bytes.current;
             assert_eq!(reserved, fake.used());
+            if !failures {
+                assert_eq!(
+                    stats.open,
+                    fake.reached().calls,
+                    "a failed call is asked for, not made"
+                );
+            }
         }
     }
     for (got, _, _) in blocks {

@@ -48,10 +48,15 @@ typedef struct {
 } bp_runtime_side;
 
 typedef struct {
+    uint64_t create, release, map, unmap, wait;
+} bp_runtime_driver_calls;
+
+typedef struct {
     bp_runtime_side small, large; /* requests to 1 MiB, and above */
     uint64_t largest_free_block_bytes, pending_free_bytes, inactive_split_bytes, driver_calls,
         sealed_calls, waits, out_of_memory, remapped_bytes, allocated_peak_bytes,
-        reserved_peak_bytes, quota_bytes;
+        reserved_peak_bytes, quota_bytes, retries;
+    bp_runtime_driver_calls open, sealed; /* asked for before seal, and after, refused or not */
 } bp_runtime_stats_out;
 
 typedef struct {
