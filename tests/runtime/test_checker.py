@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.runtime.programs import FAMILIES, SEEDS, make
 
-from bedplate.runtime.api import Checker, HazardFound, OptionsInvalid, Record, Span
+from bedplate.hal.api import Batch, Device, Module, pack_attributes
+from bedplate.runtime.api import Checker, HazardFound, OptionsInvalid, Record, Scheduler, Span
 
 PROGRAMS = [(name, seed) for name in FAMILIES for seed in SEEDS]
 
@@ -214,3 +216,36 @@ def test_the_orders_cover_every_kind_of_program() -> None:
         way = compare(program)
         seen[way] = seen.get(way, 0) + 1
     assert all(seen.get(way, 0) > 50 for way in ("clean", "racy", "stuck")), seen
+
+
+def test_a_scheduler_knows_what_a_batch_uses(device: Device) -> None:
+    """Unsaid, it is what the commands use: a copy without a wait for its source is a hazard."""
+    x, y = (device.upload(np.zeros(64, "u4")) for _ in range(2))
+    for waits, kinds in ((False, ["hazard"]), (True, [])):
+        checker = Checker()
+        with Scheduler(device, checker=checker) as work:
+            main, side = work.stream(), work.stream()
+            write, copy = Batch(), Batch()
+            write.fill(x, 7)
+            copy.copy(y, x)
+            written = main.submit(write)
+            side.submit(copy, wait=[written] if waits else [])
+            main.synchronize()
+            side.synchronize()
+        assert [finding.kind for finding in checker.findings()] == kinds
+
+
+def test_a_batch_says_what_its_commands_use(device: Device, kernels: Module) -> None:
+    """Ops by the roles of their tensors, kernels everything as written, nothing once cleared."""
+    a, b, c = (device.upload(np.zeros((4, 4), "f4")) for _ in range(3))
+    plan = device.plan_op("softmax", [a, None, c], pack_attributes("softmax", scale=1.0))
+    batch = Batch()
+    batch.op(plan, [a, None, c])
+    batch.timestamp(b)
+    reads, writes = batch.uses()
+    assert [span.buffer for span in reads] == [a.buffer]
+    assert [(span.buffer, span.length) for span in writes] == [(c.buffer, 64), (b.buffer, 8)]
+    batch.launch(kernels.kernel("hold"), (1,), [a])
+    assert batch.uses()[1][-1].buffer is a.buffer
+    batch.clear()
+    assert batch.uses() == ([], [])

@@ -17,6 +17,7 @@ from bedplate.hal import abi
 from bedplate.hal.buffer import Buffer, Range, Tensor
 from bedplate.hal.errors import InvalidArgument
 from bedplate.hal.native import ffi, new
+from bedplate.hal.ops import op_tensors
 
 if TYPE_CHECKING:
     from bedplate.hal.module import Kernel
@@ -80,6 +81,8 @@ class Batch:
     def __init__(self) -> None:
         self._commands: list[Any] = []
         self._keep: list[Any] = []
+        self._reads: list[Range] = []
+        self._writes: list[Range] = []
         self._pointers: Any = None
 
     def __len__(self) -> int:
@@ -89,7 +92,16 @@ class Batch:
         """Forget every command."""
         self._commands.clear()
         self._keep.clear()
+        self._reads.clear()
+        self._writes.clear()
         self._pointers = None
+
+    def uses(self) -> tuple[list[Range], list[Range]]:
+        """What the commands read and what they write, for tools that look for hazards.
+
+        A kernel may write whatever it is given; an op reads what it writes.
+        """
+        return list(self._reads), list(self._writes)
 
     def launch(
         self,
@@ -123,13 +135,15 @@ class Batch:
     ) -> None:
         """Run a plan on tensors of the shapes it was made for, in the op's order."""
         bindings = ffi.new("bp_range[]", max(len(tensors), 1))
-        for place, tensor in zip(bindings, tensors, strict=False):
+        roles = op_tensors(plan.name)
+        for number, (place, tensor) in enumerate(zip(bindings, tensors, strict=False)):
             if tensor is not None:
-                self._range(place, as_range(tensor))
+                written = number >= len(roles) or roles[number].written
+                self._range(place, as_range(tensor), written=written)
         command = new("bp_op_command", kind=abi.BP_COMMAND_OP, plan=plan.handle)
         command.bindings, command.binding_count = bindings, len(tensors)
         if workspace is not None:
-            self._range(command.workspace, as_range(workspace))
+            self._range(command.workspace, as_range(workspace), written=True)
         self._add(command, bindings, plan)
 
     def copy(self, destination: Place, source: Place, bytes: int | None = None) -> None:
@@ -137,9 +151,9 @@ class Batch:
         to, source_range = as_range(destination), as_range(source)
         length = source_range.length if bytes is None else bytes
         command = new("bp_copy_command", kind=abi.BP_COMMAND_COPY)
-        self._range(command.destination, Range(to.buffer, to.offset, length))
+        self._range(command.destination, Range(to.buffer, to.offset, length), written=True)
         source_part = Range(source_range.buffer, source_range.offset, length)
-        self._range(command.source, source_part)
+        self._range(command.source, source_part, written=False)
         self._add(command)
 
     def fill(self, destination: Place, pattern: int, bytes: int | None = None) -> None:
@@ -148,14 +162,14 @@ class Batch:
         length = to.length if bytes is None else bytes
         command = new("bp_fill_command", kind=abi.BP_COMMAND_FILL, pattern_bytes=4)
         command.pattern = pattern & 0xFFFFFFFF
-        self._range(command.destination, Range(to.buffer, to.offset, length))
+        self._range(command.destination, Range(to.buffer, to.offset, length), written=True)
         self._add(command)
 
     def timestamp(self, destination: Place) -> None:
         """Write the device's clock, u64 nanoseconds, into the first 8 bytes of a place."""
         to = as_range(destination)
         command = new("bp_timestamp_command", kind=abi.BP_COMMAND_TIMESTAMP)
-        self._range(command.destination, Range(to.buffer, to.offset, 8))
+        self._range(command.destination, Range(to.buffer, to.offset, 8), written=True)
         self._add(command)
 
     def pointers(self) -> Any:
@@ -170,20 +184,21 @@ class Batch:
         self._keep += keep
         self._pointers = None
 
-    def _range(self, place: Any, span: Range) -> None:
+    def _range(self, place: Any, span: Range, *, written: bool) -> None:
         place.memory = span.buffer.handle
         try:
             place.offset, place.length = span.offset, span.length
         except OverflowError as cause:
             raise InvalidArgument(f"a range of {span.length} bytes at {span.offset}") from cause
         self._keep.append(span.buffer)
+        (self._writes if written else self._reads).append(span)
 
     def _argument(self, place: Any, argument: Argument) -> None:
         if argument is None:
             place.kind = abi.BP_ARGUMENT_RANGE
         elif isinstance(argument, Tensor | Buffer | Range):
             place.kind = abi.BP_ARGUMENT_RANGE
-            self._range(place.range, as_range(argument))
+            self._range(place.range, as_range(argument), written=True)
         elif isinstance(argument, bytes | np.generic):
             raw = argument if isinstance(argument, bytes) else argument.tobytes()
             data = ffi.new("char[]", raw)

@@ -69,7 +69,8 @@ class WorkStream:
         """Append a batch, or none for its fences alone; the fence that it will pass.
 
         It fails when its waits do not pass within `wait_ns`. `reads` and
-        `writes` tell the scheduler's checker what its commands use. Raises
+        `writes` tell the scheduler's checker what its commands use; without
+        either it takes `Batch.uses`, in which kernels write all they get. Raises
         StreamDeadline when the ring stayed full for `room_ns`, SchedulerStopped,
         and OptionsInvalid for what cannot be kept.
         """
@@ -82,6 +83,8 @@ class WorkStream:
         del keep
         fence = self._accepted(int(out[0]), batch)
         if self._work.checker is not None:
+            if batch is not None and not reads and not writes:
+                reads, writes = batch.uses()
             self._note(fence, f"batch {tag}", wait, signal, reads, writes)
         return fence
 
@@ -143,8 +146,8 @@ class WorkStream:
         record = Record(
             f"stream {self.number}",
             op,
-            [span_of(place) for place in reads],
-            [span_of(place) for place in writes],
+            [span for span in map(span_of, reads) if span.length],
+            [span for span in map(span_of, writes) if span.length],
             [(timeline.handle, value) for timeline, value in wait],
             [(timeline.handle, value) for timeline, value in (*signal, fence)],
             caller(),
