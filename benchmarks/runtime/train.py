@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 WAYS = ("default", "expandable", "bedplate")
-STATS_WORDS = 2 * 6 * 4 + 11
+STATS_WORDS = 2 * 6 * 4 + 12 + 2 * 5
 RESERVED_PEAK = 2 * 6 * 4 + 9
 ALLOCATED_PEAK = 2 * 6 * 4 + 8
 

@@ -77,7 +77,7 @@ assert large
 now = ctypes.c_void_p()
 driver.cuCtxGetCurrent(ctypes.byref(now))
 assert now.value is None
-words = (ctypes.c_uint64 * 59)()
+words = (ctypes.c_uint64 * 70)()
 assert library.bp_runtime_torch_stats(0, words) == 0
 print("ok", words[57] // MIB)
 """,
