@@ -54,7 +54,7 @@ def test_it_is_found_again(backend: Backend, info: DeviceInfo, tmp_path: Path) -
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert made["schema"] == "bedplate.certificate/1"
     assert made["capabilities"]["ops"]["verdict"] == "certified"
-    assert made["capabilities"]["capture"]["verdict"] == "not_claimed"
+    assert made["capabilities"]["clusters"]["verdict"] == "not_claimed"
 
 
 @pytest.mark.parametrize(

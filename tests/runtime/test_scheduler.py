@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import threading
 import time
@@ -324,8 +325,15 @@ def test_stop_lets_finish_what_was_handed_over(device: Device) -> None:
         assert stream.timeline.value == 500
 
 
-def test_a_graph_replays(device: Device, work: Scheduler) -> None:
-    """Two streams and the fence between them become one batch, run as often as asked."""
+@pytest.mark.parametrize("captures", [True, False])
+def test_a_graph_replays(
+    device: Device, captures: bool, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two streams and the fence between them become one batch, run as often as asked, by the
+    device's own graph or by ours."""
+    kept = device.info.capabilities - (set() if captures else {"capture"})
+    monkeypatch.setattr(device, "info", dataclasses.replace(device.info, capabilities=kept))
+    work = request.getfixturevalue("work")
     main, side = work.stream(), work.stream()
     x, y = words(device), words(device)
     edge = device.timeline()
@@ -333,7 +341,7 @@ def test_a_graph_replays(device: Device, work: Scheduler) -> None:
         filled = main.submit(fill(x, 8), signal=[(edge, 1)])
         side.submit(copy(y, x), wait=[filled, (edge, 1)])
     graph = recording.graph
-    assert (graph.batches, graph.commands, graph.captured) == (2, 2, False)
+    assert (graph.batches, graph.commands, graph.captured) == (2, 2, captures)
     assert device.download(y)[0] == 0
     gate = device.timeline()
     fence = main.launch(graph, wait=[(gate, 1)], tag=71)

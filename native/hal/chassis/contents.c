@@ -1,6 +1,7 @@
 /* See contents.h. */
 #include "contents.h"
 
+#include "capture.h"
 #include "memory.h"
 #include "module.h"
 
@@ -11,4 +12,6 @@ void bp_contents_free(bp_device *device, bp_object *object) {
         bp_timeline_free((bp_timeline_object *)object);
     else if (object->kind == BP_KIND_MODULE)
         bp_module_free((bp_module_object *)object);
+    else if (object->kind == BP_KIND_GRAPH)
+        bp_graph_free((bp_graph *)object);
 }

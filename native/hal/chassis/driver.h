@@ -21,9 +21,10 @@
  *   sticky    a timeline's error, and its sleepers     nothing
  *   timeline  host timelines on a futex                nothing
  *   queue     executor threads that run batches        bp_executor, host timelines
+ *   capture   graphs                                   executor queues
  *   contents  frees what a device holds, by kind       host timelines, memory, module
  *
- * A backend with queues and timelines of the device's own takes all but the last three: nothing
+ * A backend with queues and timelines of the device's own takes all but the last four: nothing
  * of object to text knows a thread, a futex or a host pointer.
  */
 #ifndef BEDPLATE_HAL_CHASSIS_DRIVER_H

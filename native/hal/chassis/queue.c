@@ -1,6 +1,7 @@
 /* Queues and their executor threads; see queue.h. */
 #include "queue.h"
 
+#include "capture.h"
 #include "futex.h"
 #include "lifetime.h"
 #include "retire.h"
@@ -90,6 +91,7 @@ void bp_queue_stop(bp_object *object) {
 void bp_queue_free(bp_object *object) {
     bp_queue_object *queue = (bp_queue_object *)object;
     bp_executor_own.close(queue);
+    bp_capture_drop(queue);
     free(queue->spare);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
@@ -118,36 +120,58 @@ static int32_t create(uint64_t device, const bp_queue_info *given, uint64_t *out
     return bp_queue_create(device, given, make, out);
 }
 
-/* Compiles and appends. Holds the device's lock, which makes order and tickets agree. */
-static int32_t submit_locked(bp_device *device, bp_queue_object *queue, const bp_batch *batch) {
-    int32_t status = BP_OK;
+static void recycle(bp_queue_object *queue, bp_work *work) {
+    pthread_mutex_lock(&queue->lock);
+    if (!queue->spare) {
+        queue->spare = work;
+        work = NULL;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    free(work);
+}
+
+static bp_work *compile(bp_device *device, bp_queue_object *queue, const bp_batch *batch,
+                        int32_t *status) {
     pthread_mutex_lock(&queue->lock);
     bp_work *spare = queue->spare;
     queue->spare = NULL;
     pthread_mutex_unlock(&queue->lock);
-    bp_work *work = bp_work_compile(device, batch, &spare, &status);
-    if (work)
-        work->ticket = ++device->tickets;
+    bp_work *work = bp_work_compile(device, batch, &spare, status);
+    if (spare)
+        recycle(queue, spare);
+    return work;
+}
+
+/* The device's lock makes order and tickets agree. */
+int32_t bp_queue_append(bp_device *device, bp_queue_object *queue, const bp_batch *batch,
+                        const bp_graph *graph) {
+    int32_t status = BP_OK;
+    bp_work *work = compile(device, queue, batch, &status);
+    if (work && graph)
+        status = bp_graph_lend(graph, work);
+    if (status) {
+        if (work)
+            recycle(queue, work);
+        return status;
+    }
+    work->ticket = ++device->tickets;
     pthread_mutex_lock(&queue->lock);
-    if (spare && !queue->spare) {
-        queue->spare = spare;
-        spare = NULL;
-    }
-    if (work) {
-        if (queue->last)
-            queue->last->next = work;
-        else
-            queue->first = work;
-        queue->last = work;
-        if (queue->oldest == UINT64_MAX)
-            queue->oldest = work->ticket;
-    }
+    if (queue->last)
+        queue->last->next = work;
+    else
+        queue->first = work;
+    queue->last = work;
+    if (queue->oldest == UINT64_MAX)
+        queue->oldest = work->ticket;
     pthread_mutex_unlock(&queue->lock);
-    free(spare);
-    /* Held until the post that follows outside the lock; destroy waits for it. */
-    if (work)
-        atomic_fetch_add_explicit(&queue->posting, 1, memory_order_relaxed);
-    return status;
+    /* Held until the post; destroy waits for it. */
+    atomic_fetch_add_explicit(&queue->posting, 1, memory_order_relaxed);
+    return BP_OK;
+}
+
+void bp_queue_post(bp_queue_object *queue) {
+    post(queue);
+    atomic_fetch_sub_explicit(&queue->posting, 1, memory_order_release);
 }
 
 static int32_t submit(uint64_t device, uint64_t handle, const bp_batch *batch) {
@@ -156,13 +180,12 @@ static int32_t submit(uint64_t device, uint64_t handle, const bp_batch *batch) {
     if (status)
         return status;
     bp_queue_object *queue = visit.object;
-    status = submit_locked(visit.device, queue, batch);
+    int records = queue->recording;
+    status = records ? bp_capture_record(visit.device, queue, batch)
+                     : bp_queue_append(visit.device, queue, batch, NULL);
     bp_visit_unlock(&visit);
-    /* Not under the lock: the executor may run at once, on this core, and wants it. */
-    if (status == BP_OK) {
-        post(queue);
-        atomic_fetch_sub_explicit(&queue->posting, 1, memory_order_release);
-    }
+    if (status == BP_OK && !records)
+        bp_queue_post(queue);
     bp_device_leave(visit.device);
     return status;
 }

@@ -3,7 +3,8 @@
  *
  * submit compiles a whole batch (batch.h) and posts it; the thread waits for its fences, gives its
  * nodes to the backend one by one (bp_executor) and signals, or poisons what it would have
- * signalled with one sentence that names tag, command and cause. For backends with host timelines.
+ * signalled with one sentence that names tag, command and cause. While a queue records (capture.h)
+ * what is submitted is kept instead. For backends with host timelines.
  */
 #ifndef BEDPLATE_HAL_CHASSIS_QUEUE_H
 #define BEDPLATE_HAL_CHASSIS_QUEUE_H
@@ -26,9 +27,14 @@ typedef struct bp_queue_object {
     _Atomic uint32_t posting;
     /* Not 0 once its work is not wanted any more. */
     _Atomic uint32_t cancel;
-    /* Ticket of the oldest batch not done, UINT64_MAX when idle; under the device's lock. */
+    /* Under the device's lock: ticket of the oldest batch not done, UINT64_MAX when idle; whether
+     * it records, and what it recorded, the latest first. */
     uint64_t oldest;
+    int recording;
+    bp_work *recorded;
 } bp_queue_object;
+
+struct bp_graph;
 
 /* Why a node failed; an empty text is told as the status alone. */
 typedef struct bp_cause {
@@ -65,6 +71,13 @@ extern const bp_queue bp_queue_table;
 uint64_t bp_queue_oldest(const bp_object *queue);
 void bp_queue_stop(bp_object *queue);
 void bp_queue_free(bp_object *queue);
+
+/* Compiles a batch and appends it; the nodes of `graph`, where that is not null, take the place of
+ * its own, of which it then must have none. Holds the device's lock; after BP_OK bp_queue_post
+ * follows without it, because the executor may run at once, on this core, and wants it. */
+int32_t bp_queue_append(bp_device *device, bp_queue_object *queue, const bp_batch *batch,
+                        const struct bp_graph *graph);
+void bp_queue_post(bp_queue_object *queue);
 
 static inline int bp_queue_cancelled(const bp_queue_object *queue) {
     return atomic_load_explicit(&queue->cancel, memory_order_relaxed) != 0;

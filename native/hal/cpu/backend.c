@@ -2,6 +2,7 @@
 #include "backend.h"
 
 #include "../chassis/backend.h"
+#include "../chassis/capture.h"
 #include "../chassis/memory.h"
 #include "../chassis/module.h"
 #include "../chassis/queue.h"
@@ -80,6 +81,7 @@ static int32_t capabilities(uint32_t index, bp_capability *out, uint32_t capacit
         {BP_CAP_MODULE_NATIVE, BP_CAPABILITY_FLAG, 1},
         {BP_CAP_OPS, BP_CAPABILITY_FLAG, 1},
         {BP_CAP_TIMESTAMP, BP_CAPABILITY_FLAG, 1},
+        {BP_CAP_CAPTURE, BP_CAPABILITY_FLAG, 1},
         {BP_CAP_PIN_HOST, BP_CAPABILITY_FLAG, 1},
         {BP_CAP_DYNAMIC_SHARED, BP_CAPABILITY_BYTES, BP_MAX_SHARED_BYTES},
     };
@@ -105,6 +107,7 @@ static const bp_api API = {
     .queue = &bp_queue_table,
     .timeline = &bp_timeline_table,
     .module = &bp_module_table,
+    .capture = &bp_capture_table,
     .ext = ext,
 };
 

@@ -5,6 +5,7 @@
  * has no devices and says BP_UNAVAILABLE. Compiled once for each BP_PROVIDER_NAME.
  */
 #include "../chassis/backend.h"
+#include "../chassis/capture.h"
 #include "../chassis/memory.h"
 #include "../chassis/module.h"
 #include "../chassis/queue.h"
@@ -40,6 +41,7 @@ static const bp_api API = {
     .queue = &bp_queue_table,
     .timeline = &bp_timeline_table,
     .module = &bp_module_table,
+    .capture = &bp_capture_table,
 };
 
 int32_t bedplate_hal_backend_query(const bp_host *host, uint32_t wanted_major, const bp_api **out) {

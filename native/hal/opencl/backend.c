@@ -4,6 +4,7 @@
  * Nothing is opened before the first question about devices. Claims follow what a device reports.
  */
 #include "../chassis/backend.h"
+#include "../chassis/capture.h"
 #include "../chassis/memory.h"
 #include "../chassis/module.h"
 #include "../chassis/queue.h"
@@ -25,6 +26,7 @@ static int32_t capabilities(uint32_t index, bp_capability *out, uint32_t capacit
     const uint64_t local = facts->local_bytes < UINT32_MAX ? facts->local_bytes : UINT32_MAX;
     const bp_capability claims[] = {
         {BP_CAP_TIMELINE_WAIT_HOST, BP_CAPABILITY_FLAG, 1},
+        {BP_CAP_CAPTURE, BP_CAPABILITY_FLAG, 1},
         {BP_CAP_PIN_HOST, BP_CAPABILITY_FLAG, 1},
         {BP_CAP_HOST_VISIBLE, BP_CAPABILITY_FLAG, facts->shared != 0},
         {BP_CAP_MODULE_OPENCL_C, BP_CAPABILITY_FLAG, facts->compiler != 0},
@@ -45,6 +47,7 @@ static const bp_api API = {
     .queue = &bp_queue_table,
     .timeline = &bp_timeline_table,
     .module = &bp_module_table,
+    .capture = &bp_capture_table,
 };
 
 int32_t bedplate_hal_backend_query(const bp_host *host, uint32_t wanted_major, const bp_api **out) {

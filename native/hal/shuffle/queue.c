@@ -1,5 +1,6 @@
 /* The queue table of the shuffler: checks and compiles as every backend does, then hands a batch to
  * the scheduler. Takes the place of chassis/queue.c. */
+#include "../chassis/capture.h"
 #include "../chassis/lifetime.h"
 #include "../chassis/visit.h"
 #include "shuffle.h"
@@ -26,6 +27,7 @@ void bp_queue_stop(bp_object *object) {
 
 void bp_queue_free(bp_object *object) {
     bp_executor_own.close((bp_queue_object *)object);
+    bp_capture_drop((bp_queue_object *)object);
     free(object);
 }
 
@@ -52,17 +54,21 @@ static int32_t create(uint64_t device, const bp_queue_info *given, uint64_t *out
     return bp_queue_create(device, given, make, out);
 }
 
-/* Holds the device's lock. */
-static int32_t append(bp_device *device, bp_queue_object *queue, const bp_batch *batch) {
+int32_t bp_queue_append(bp_device *device, bp_queue_object *queue, const bp_batch *batch,
+                        const bp_graph *graph) {
     int32_t status = BP_OK;
     bp_work *spare = NULL, *work = bp_work_compile(device, batch, &spare, &status);
-    if (!work)
-        return status;
-    uint64_t marks = (uint64_t)work->node_count + work->signal_count;
-    bp_flight *flight = calloc(1, sizeof(*flight) + marks);
-    if (!flight) {
+    if (work && graph)
+        status = bp_graph_lend(graph, work);
+    bp_flight *flight = NULL;
+    if (status == BP_OK) {
+        flight = calloc(1, sizeof(*flight) + (uint64_t)work->node_count + work->signal_count);
+        if (!flight)
+            status = bp_fail(BP_OUT_OF_MEMORY, "no host memory for a batch");
+    }
+    if (status) {
         free(work);
-        return bp_fail(BP_OUT_OF_MEMORY, "no host memory for a batch");
+        return status;
     }
     work->ticket = ++device->tickets;
     flight->work = work;
@@ -74,13 +80,20 @@ static int32_t append(bp_device *device, bp_queue_object *queue, const bp_batch 
     return BP_OK;
 }
 
+/* The scheduler was told by the append. */
+void bp_queue_post(bp_queue_object *queue) {
+    (void)queue;
+}
+
 static int32_t submit(uint64_t device, uint64_t queue, const bp_batch *batch) {
     bp_visit visit;
     int32_t status = bp_visit_begin_alive(&visit, device, queue, BP_KIND_QUEUE);
-    if (status == BP_OK) {
-        status = append(visit.device, visit.object, batch);
-        bp_visit_end(&visit);
-    }
+    if (status)
+        return status;
+    bp_queue_object *object = visit.object;
+    status = object->recording ? bp_capture_record(visit.device, object, batch)
+                               : bp_queue_append(visit.device, object, batch, NULL);
+    bp_visit_end(&visit);
     return status;
 }
 

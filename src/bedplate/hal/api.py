@@ -36,6 +36,7 @@ from bedplate.hal.errors import (
     WorkCancelled,
 )
 from bedplate.hal.external import export_memory, import_memory
+from bedplate.hal.graph import Graph
 from bedplate.hal.icd import Registration
 from bedplate.hal.icd import registrations as opencl_registrations
 from bedplate.hal.inprocess import (
@@ -80,6 +81,7 @@ __all__ = [
     "DeviceTimer",
     "Fence",
     "Finding",
+    "Graph",
     "HalError",
     "InvalidArgument",
     "Kernel",

@@ -172,6 +172,10 @@ class Batch:
         self._range(command.destination, Range(to.buffer, to.offset, 8), written=True)
         self._add(command)
 
+    def kept(self) -> tuple[Any, ...]:
+        """What it keeps alive now."""
+        return tuple(self._keep)
+
     def pointers(self) -> Any:
         """`const bp_command *const *` of all commands, made when first asked."""
         if self._pointers is None:

@@ -82,7 +82,11 @@ class Provider(Protocol):
         """Compile for a device. Raises Unsupported for a kind that it does not know."""
 
 
-_QUEUES = {"host_visible": 1, "device_address": 1, "timeline_wait_host": 1, "timestamp": 1}
+_QUEUES = dict.fromkeys(
+    ("host_visible", "device_address", "timeline_wait_host", "timestamp", "capture"), 1
+)
+"""What the shim can do whatever the machine is."""
+
 _BYTES = frozenset({"dynamic_shared"})
 _COUNTS = frozenset({"clusters"})
 _registered: dict[str, _Table] = {}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bedplate.hal.batch import Batch
 from bedplate.hal.buffer import Tensor
 from bedplate.hal.errors import DeadlineExceeded, DeviceError, HalError
+from bedplate.hal.graph import Graph, capture_table
 from bedplate.hal.native import ffi, new, u64
 from bedplate.hal.ops import arrange, op_tensors, pack_attributes
 from bedplate.hal.timeline import FOREVER_NS, Fence, Timeline
@@ -59,12 +60,56 @@ class Queue:
         with self._lock:
             self._append(described, signal)
 
-    def _append(self, described: Any, signal: Sequence[Fence] = ()) -> None:
-        """Submit a batch that signals, last, one step of our timeline. Holds the lock."""
+    def record(self, *batches: Batch) -> Graph:
+        """The batches in order as a graph, which `launch` runs; nothing runs now.
+
+        Any queue of the device may launch it. Raises Unsupported without the
+        capability `capture`, and what `submit` would raise for a wrong batch.
+        """
+        table, out = capture_table(self.device), ffi.new("uint64_t *")
+        submit, device = self.device.api.queue.submit, self.device
+        with self._lock:
+            device.check(table.begin(device.handle, self.handle))
+            try:
+                for batch in batches:
+                    described = new("bp_batch", command_count=len(batch))
+                    described.commands = batch.pointers()
+                    device.check(submit(device.handle, self.handle, described))
+            finally:
+                status = table.end(device.handle, self.handle, out)
+                graph = Graph(device, int(out[0]), tuple(batch.kept() for batch in batches))
+            device.check(status)
+        return graph
+
+    def launch(
+        self,
+        graph: Graph,
+        *,
+        tag: int = 0,
+        wait: Sequence[Fence] = (),
+        signal: Sequence[Fence] = (),
+    ) -> None:
+        """Append a graph, as `submit` appends a batch."""
+        waits = _fences(wait)
+        described = new("bp_batch", tag=tag, wait_count=len(wait), signal_count=len(signal) + 1)
+        described.wait = waits
+        with self._lock:
+            self._append(described, signal, graph)
+
+    def _append(
+        self, described: Any, signal: Sequence[Fence] = (), graph: Graph | None = None
+    ) -> None:
+        """Submit a batch, or launch a graph with its fences; it signals, last, one step of our
+        timeline. Holds the lock."""
         target = self._submitted + 1
         signals = _fences([*signal, (self._progress, target)])
         described.signal = signals
-        self.device.check(self.device.api.queue.submit(self.device.handle, self.handle, described))
+        api, device = self.device.api, self.device.handle
+        if graph is None:
+            status = api.queue.submit(device, self.handle, described)
+        else:
+            status = api.capture.launch(device, self.handle, graph.handle, described)
+        self.device.check(status)
         self._submitted = target
 
     def synchronize(self, timeout_ns: int = FOREVER_NS) -> None:

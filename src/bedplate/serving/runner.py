@@ -1,9 +1,10 @@
 """The runner: a plan becomes one submission to the device queue.
 
 Batches are recorded once per capacity (a few powers of two) and submitted as they
-are; what changes from step to step lies in device memory, where the scheduler
-writes its plan. A step is one body and one head, which ends in sampling; only where
-ids are barred from a row the two are apart, and the host writes in between.
+are, as graphs where the device has them; what changes from step to step lies in
+device memory, where the scheduler writes its plan. A step is one body and one head,
+which ends in sampling; only where ids are barred from a row the two are apart, and the
+host writes in between.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bedplate.hal.api import Batch, Device, DType, Tensor
+from bedplate.hal.api import Batch, Device, DType, Fence, Graph, Tensor
 from bedplate.kernels.api import SAMPLE_ROW, OpSet
 from bedplate.runtime.api import PoolTensors
 from bedplate.serving.models.base import Model, StepTensors
@@ -93,15 +94,24 @@ class Runner:
         self._bodies: dict[int, Batch] = {}
         self._heads: dict[int, Batch] = {}
         self._halves: dict[int, tuple[Batch, Batch]] = {}
+        self._graphs: dict[Batch, Graph] = {}
         # Sample row -> ids that it must not draw in the next step. `run` empties it.
         self.barred: dict[int, NDArray[np.int64]] = {}
 
     def warm_up(self) -> None:
         """Record every batch, so that no step pays for it."""
         for size in self._body_sizes:
-            self._body(size)
+            self._graph(self._body(size))
         for size in self._head_sizes:
-            self._head(size)
+            self._graph(self._head(size))
+
+    def _graph(self, batch: Batch) -> Graph | None:
+        """The batch, which is complete, as a graph; None on a device that has none."""
+        if "capture" not in self._device.info.capabilities:
+            return None
+        if batch not in self._graphs:
+            self._graphs[batch] = self._queue.record(batch)
+        return self._graphs[batch]
 
     def _body(self, size: int) -> Batch:
         if size not in self._bodies:
@@ -172,10 +182,17 @@ class Runner:
         """Run the batches in order, and wait for the last."""
         *before, last = batches
         for batch in before:
-            self._queue.submit(batch, tag=step)
+            self._append(batch, step)
         self._submitted += 1
-        self._queue.submit(last, tag=step, signal=[(self._timeline, self._submitted)])
+        self._append(last, step, [(self._timeline, self._submitted)])
         self._timeline.wait(self._submitted, STALLS_TO_DEADLINE * stall_ns)
+
+    def _append(self, batch: Batch, step: int, signal: Sequence[Fence] = ()) -> None:
+        graph = self._graph(batch)
+        if graph is None:
+            self._queue.submit(batch, tag=step, signal=signal)
+        else:
+            self._queue.launch(graph, tag=step, signal=signal)
 
     def _bar(self) -> None:
         """Take the barred ids out of their rows: no draw finds minus infinity."""
@@ -193,6 +210,8 @@ class Runner:
         return rows
 
     def close(self) -> None:
-        """Return the queue and the timeline."""
+        """Return the graphs, the queue and the timeline."""
+        for graph in self._graphs.values():
+            graph.destroy()
         self._queue.destroy()
         self._timeline.destroy()

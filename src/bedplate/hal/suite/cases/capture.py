@@ -115,3 +115,57 @@ def recorded_batches_have_no_fences(s: Subject) -> None:
     s.refuses(s.submit(queue, Batch(), wait=[(done, 0)]), BAD, "a wait inside a recording")
     s.works(s.api.capture.end(s.handle, queue, out), "capture.end")
     expect(s.value(done) == (abi.BP_OK, 0), "a refused recording moved a timeline")
+
+
+@case("capture", "positive")
+def a_released_graph_still_runs_what_was_launched(s: Subject) -> None:
+    """Its handle is stale at once, its commands live until the launch is done."""
+    buffer, gate, done, queue = s.memory(64), s.timeline(), s.timeline(), s.queue()
+    batch = Batch()
+    batch.fill(buffer, 0x03030303)
+    graph = record(s, queue, batch)
+    s.works(launch(s, queue, graph, (gate, 1), (done, 1)), "capture.launch")
+    s.works(s.api.capture.release(s.handle, graph), "capture.release")
+    s.refuses(launch(s, queue, graph, None, None), BAD, "launching a graph that is gone")
+    s.works(s.api.timeline.signal(s.handle, gate, 1), "timeline.signal")
+    s.works(s.wait(done, 1), "waiting for a graph that was released")
+    expect(s.content(buffer) == b"\x03" * 64, "a released graph did not run")
+
+
+@case("capture", "positive")
+def an_empty_graph_gives_its_signal(s: Subject) -> None:
+    """A recording without commands is a graph like any other."""
+    done, queue = s.timeline(), s.queue()
+    graph = record(s, queue)
+    s.works(launch(s, queue, graph, None, (done, 1)), "capture.launch")
+    s.works(s.wait(done, 1), "waiting for an empty graph")
+
+
+@case("capture", "negative")
+def a_refused_batch_leaves_the_recording_as_it_was(s: Subject) -> None:
+    """What was recorded before it and after it is the graph."""
+    buffer, done, queue, out = s.memory(64), s.timeline(), s.queue(), ffi.new("uint64_t *")
+    first, wrong, last = Batch(), Batch(), Batch()
+    first.fill(buffer, 0x01010101)
+    wrong.fill(buffer, 0x02020202)
+    wrong.fill(s.memory(64), 0, 65)
+    last.copy(s.memory(64), buffer)
+    s.works(s.api.capture.begin(s.handle, queue), "capture.begin")
+    s.works(s.submit(queue, first), "submitting while capturing")
+    s.refuses(s.submit(queue, wrong), BAD, "recording beyond a memory")
+    s.works(s.submit(queue, last), "submitting while capturing")
+    s.works(s.api.capture.end(s.handle, queue, out), "capture.end")
+    s.works(launch(s, queue, int(out[0]), None, (done, 1)), "capture.launch")
+    s.works(s.wait(done, 1), "waiting for the graph")
+    expect(s.content(buffer) == b"\x01" * 64, "a refused batch is in the graph")
+
+
+@case("capture", "negative")
+def a_queue_may_end_while_it_records(s: Subject) -> None:
+    """Nothing of the recording runs, and the device goes on."""
+    buffer, queue, batch = s.memory(64), s.queue(), Batch()
+    batch.fill(buffer, 0x04040404)
+    s.works(s.api.capture.begin(s.handle, queue), "capture.begin")
+    s.works(s.submit(queue, batch), "submitting while capturing")
+    s.works(s.api.queue.destroy(s.handle, queue), "destroying a queue that records")
+    expect(s.content(buffer) == bytes(64), "a recording that never ended ran")
