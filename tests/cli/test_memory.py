@@ -106,3 +106,42 @@ def test_wrong_input_is_one_sentence(
     err = capsys.readouterr().err
     assert part in err
     assert "Traceback" not in err
+
+
+WORK = (
+    "Thread,Time,Action,Pointer,Size,Stream\n0,1,allocate,0x1,3000000,0\n0,2,use,0x1,,1\n"
+    "{told}0,4,free,0x1,0,0\n0,5,allocate,0x2,3000000,0\n"
+)
+
+
+def test_a_sanitized_replay_fails_on_an_unsafe_reuse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1 and the block with both streams while `used_on` lacks, 0 with it; JSON has the records."""
+    path = tmp_path / "job.csv"
+    path.write_text(WORK.format(told=""))
+    words = ["memory", "replay", str(path), "--sanitize"]
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert "bedplate: 1 unsafe in 4 records" in out
+    assert "stream 0 gets the block of record 0" in out
+    assert "stream 1 may still be at work" in out
+    assert main([*words, "--policy", "bedplate", "--policy", "best-fit", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(entry["policy"], len(entry["unsafe"])) for entry in found] == [
+        ("bedplate", 1),
+        ("best-fit", 1),
+    ]
+    assert found[0]["unsafe"][0]["second"] == 3
+    path.write_text(WORK.format(told="0,3,used_on,0x1,,1\n"))
+    assert main(words) == 0
+    assert main([*words, "--capacity", "1GiB"]) == 2
+    assert "leave out --capacity" in capsys.readouterr().err
+
+
+def test_show_takes_a_capacity(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a device too small the request is not drawn, and that is said."""
+    assert main(["memory", "show", str(trace), "--capacity", "2MB"]) == 0
+    assert "1 requests did not fit" in capsys.readouterr().out
+    assert main(["memory", "show", str(trace), "--capacity", "4GiB"]) == 0
+    assert "did not fit" not in capsys.readouterr().out

@@ -58,6 +58,8 @@ def test_rmm_columns_are_read_in_any_order(tmp_path: Path) -> None:
         (HEAD + "0,1,allocate,0x1,-5,0\n", "line 2: a size of -5"),
         (HEAD + "0,1,allocate,0x1,99999999999999999999,0\n", "line 2: a size"),
         (HEAD + "0,1,free,0x1,5,0\n", "line 2: 0x1 was not allocated"),
+        (HEAD + "0,1,use,0x1,,0\n", "line 2: 0x1 was never allocated"),
+        (HEAD + "0,1,used_on,,,0\n", "line 2: Pointer is ''"),
         (HEAD + "0,1,allocate,0x1,5,0\n0,2,allocate,0x1,5,0\n", "line 3: 0x1 is live since line 2"),
         (HEAD + "0,2,allocate,0x1,5,0\n0,1,free,0x1,5,0\n", "line 3: time runs back"),
         (HEAD + "0,2,allocate,0x1\n", "line 2: it has 4 columns"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.flags import common_flags
 from bedplate.cli.output import note, people, print_json, print_table
 from bedplate.core import files
-from bedplate.core.errors import EXIT_DONE, UsageError
+from bedplate.core.errors import EXIT_DONE, EXIT_FAILED, UsageError
 from bedplate.core.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from bedplate.runtime.api import Outcome, Trace
 
+MOST_LINES = 20
 TRACE = "RMM's CSV, a .bpt log or a PyTorch snapshot; .xz and .gz are read too"
 
 
@@ -35,7 +37,12 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="bedplate, bedplate-noremap, planned, pytorch, rmm, best-fit, buddy or slab; again "
         "for more; default: bedplate and pytorch",
     )
-    verb.add_argument("--capacity", metavar="SIZE", help="of the device; default: no end")
+    _capacity(verb)
+    verb.add_argument(
+        "--sanitize",
+        action="store_true",
+        help="look for memory given out while a stream may still work on it; exit 1 when there is",
+    )
     verb.set_defaults(run=replay)
     verb = inner.add_parser(
         "plan", help="place a trace with its lifetimes known", parents=[common_flags()]
@@ -48,6 +55,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     verb.add_argument("trace", metavar="TRACE", help=TRACE)
     verb.add_argument("--policy", default="bedplate", metavar="NAME", help="default: bedplate")
+    _capacity(verb)
     verb.add_argument("--html", metavar="FILE", help="write a page that opens in any browser")
     verb.set_defaults(run=show)
     verb = inner.add_parser(
@@ -56,6 +64,14 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     verb.add_argument("trace", metavar="TRACE", help=TRACE)
     verb.add_argument("out", metavar="OUT", help="ends in .csv (RMM's columns) or .bpt")
     verb.set_defaults(run=convert)
+
+
+def _capacity(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--capacity", metavar="SIZE", help="of the device; default: no end")
+
+
+def _capacity_bytes(arguments: argparse.Namespace) -> int:
+    return parse_bytes(arguments.capacity) if arguments.capacity else 1 << 62
 
 
 def _load(arguments: argparse.Namespace) -> Trace:
@@ -76,10 +92,12 @@ def replay(arguments: argparse.Namespace) -> int:
     from bedplate.runtime.api import POLICIES, find_job
     from bedplate.runtime.api import replay as run
 
-    names = arguments.policy or ["bedplate", "pytorch"]
+    names = arguments.policy or ["bedplate", "pytorch"][: 1 if arguments.sanitize else 2]
     for name in names:
         _known(name, POLICIES)
-    capacity = parse_bytes(arguments.capacity) if arguments.capacity else 1 << 62
+    if arguments.sanitize:
+        return _sanitize(arguments, names)
+    capacity = _capacity_bytes(arguments)
     trace = _load(arguments)
     job = find_job(arguments.trace)
     outcomes = []
@@ -115,6 +133,36 @@ def replay(arguments: argparse.Namespace) -> int:
             f"{format_bytes(job.peak_reserved_expandable_bytes)} with expandable segments",
         )
     return EXIT_DONE
+
+
+def _sanitize(arguments: argparse.Namespace, names: list[str]) -> int:
+    """What is reused too early under each policy, a line each; 1 when there is any."""
+    from bedplate.cli.progress import waiting
+    from bedplate.runtime.api import Reuse, sanitize
+
+    if arguments.capacity:
+        raise UsageError("a sanitized replay has no end of memory", remedy="leave out --capacity")
+    trace = _load(arguments)
+    found: dict[str, list[Reuse]] = {}
+    with waiting(people(arguments)) as say:
+        for name in names:
+            say(f"looking at {len(trace):,} records under {name}")
+            found[name] = sanitize(trace, name)
+    if arguments.json:
+        print_json(
+            [
+                {"policy": name, "unsafe": [dataclasses.asdict(reuse) for reuse in reuses]}
+                for name, reuses in found.items()
+            ]
+        )
+    else:
+        for name, reuses in found.items():
+            print(f"{name}: {len(reuses):,} unsafe in {len(trace):,} records")
+            for reuse in reuses[:MOST_LINES]:
+                print(f"  {reuse}")
+            if len(reuses) > MOST_LINES:
+                print(f"  and {len(reuses) - MOST_LINES:,} more; --json has all")
+    return EXIT_FAILED if any(found.values()) else EXIT_DONE
 
 
 def _known(name: str, policies: tuple[str, ...]) -> None:
@@ -174,7 +222,7 @@ def show(arguments: argparse.Namespace) -> int:
 
     _known(arguments.policy, POLICIES)
     trace = _load(arguments)
-    outcome = run(trace, arguments.policy)
+    outcome = run(trace, arguments.policy, capacity_bytes=_capacity_bytes(arguments))
     job = find_job(arguments.trace)
     if arguments.html:
         title = f"Device memory of {Path(arguments.trace).name.partition('.')[0]}"
@@ -184,6 +232,8 @@ def show(arguments: argparse.Namespace) -> int:
         note(arguments, f"wrote {arguments.html}")
     elif not arguments.json:
         print(picture_text(trace, outcome))
+        if outcome.out_of_memory:
+            note(arguments, f"{outcome.out_of_memory:,} requests did not fit and are not drawn")
     if arguments.json:
         print_json(_row(outcome))
     return EXIT_DONE

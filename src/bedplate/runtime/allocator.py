@@ -13,16 +13,20 @@ value has passed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bedplate.core.metrics import Histogram
 from bedplate.hal.api import Buffer, Device, Range, Timeline
 from bedplate.runtime.errors import OptionsInvalid
 from bedplate.runtime.native import check, ffi, library
 from bedplate.runtime.stats import PoolStats, read
+
+if TYPE_CHECKING:
+    from bedplate.runtime.tracer import Tracer
 
 POOLS = ("weights", "kv", "activations", "scratch", "capture")
 OPTIONS_VARIABLE = "BEDPLATE_RUNTIME_ALLOC_CONF"
@@ -68,10 +72,14 @@ class Block:
     def used_on(self, stream: Stream) -> None:
         """Work on another stream uses it: its free waits for that stream too."""
         check(library().bp_runtime_used_on(self._memory.native, self.handle, stream.number))
+        if self._memory.tracer:
+            self._memory.tracer.used_on(self, stream)
 
     def free(self) -> None:
         """Give it back. Raises BadBlock the second time."""
-        check(library().bp_runtime_free(self._memory.native, self.handle))
+        tracer = self._memory.tracer
+        with tracer.freeing(self) if tracer else contextlib.nullcontext():
+            check(library().bp_runtime_free(self._memory.native, self.handle))
 
     @property
     def range(self) -> Range:
@@ -105,7 +113,10 @@ class Pool:
         if latency:
             latency.observe((time.monotonic_ns() - start_ns) / 1e9)
         check(status)
-        return Block(self._memory, out)
+        block = Block(self._memory, out)
+        if self._memory.tracer:
+            self._memory.tracer.allocated(block, bytes, stream, self.number)
+        return block
 
     def limit(self, bytes: int) -> None:
         """What it may hold from the device at most; 0 for no limit."""
@@ -138,6 +149,7 @@ class Allocator:
         self.native = native
         self._segments: dict[int, Buffer] = {}
         self.latency: Histogram | None = None
+        self.tracer: Tracer | None = None
         self.pools = {name: Pool(self, name) for name in POOLS}
 
     def stream(self) -> Stream:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bedplate.core.units import format_bytes
 from bedplate.runtime.replay import Outcome
-from bedplate.runtime.trace import ALLOCATE, Trace
+from bedplate.runtime.trace import ALLOCATE, FREE, Trace
 
 SHADES = " ░▒▓█"
 GAP = 1 << 30
@@ -49,7 +49,7 @@ def lives(trace: Trace, places: NDArray[np.uint64]) -> Lives:
             died.append(len(trace))
             address.append(int(places[number]))
             size.append(int(trace["bytes"][number]))
-        elif key in open_at:
+        elif trace["action"][number] == FREE and key in open_at:
             died[open_at.pop(key)] = number
     order = sorted(range(len(born)), key=lambda i: address[i])
     offset = [0] * len(born)

@@ -3,6 +3,10 @@
 A trace is a numpy array of records, one a request or a free, in order. Files
 ending in `.xz` or `.gz` are read as what is inside. A record's `address` names
 a block between its request and its free; it need not be where it lies.
+
+Three actions besides say what streams did, for `sanitize`: `use` is work of a
+stream on a block, `used_on` what the program told its allocator of it, `sync` a
+wait of the host for all work of a stream. Placements do not look at them.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ RECORD = np.dtype(
 )
 """The 40 bytes of a record, as `runtime.h` has them."""
 
-ALLOCATE, FREE = 1, 2
+ALLOCATE, FREE, USE, USED_ON, SYNC = 1, 2, 3, 4, 5
 COLUMNS = ("Thread", "Time", "Action", "Pointer", "Size", "Stream")
 MAGIC = b"BPTRACE\0"
 VERSION = 1
@@ -83,7 +87,7 @@ def read_csv(lines: Iterable[str], name: str = "the trace") -> Trace:
     Times are seconds, or clock times `HH:MM:SS:microseconds`. A failed request
     (`allocate failure`) is left out. Raises TraceInvalid for a missing column,
     a negative or unreadable number, a free of an unknown pointer, a request for
-    a pointer that is live, and time that runs back.
+    a pointer that is live, work on a pointer that never was, and time that runs back.
     """
     reader = csv.reader(lines)
     header = [column.strip() for column in next(reader, [])]
@@ -101,6 +105,7 @@ def read_csv(lines: Iterable[str], name: str = "the trace") -> Trace:
     at = [header.index(column) for column in COLUMNS]
     rows: list[tuple[int, int, int, int, int, int, int, int]] = []
     live: dict[int, int] = {}
+    known: set[int] = set()
     threads: dict[str, int] = {}
     streams: dict[str, int] = {}
     start, last, number = 0, -1, 1
@@ -109,9 +114,9 @@ def read_csv(lines: Iterable[str], name: str = "the trace") -> Trace:
             continue
         try:
             thread, when, action, pointer, size, stream = (cells[i].strip() for i in at)
-            time_ns, address = _nanoseconds(when), _address(pointer)
-            amount = int(size) if size else 0
             act = _ACTIONS[action]
+            address = 0 if act == SYNC else _address(pointer)
+            time_ns, amount = _nanoseconds(when), int(size) if size else 0
         except (IndexError, ValueError, KeyError) as cause:
             raise TraceInvalid(f"{name}, line {number}: {_reason(cause, cells, at)}") from cause
         if act is None:
@@ -127,12 +132,15 @@ def read_csv(lines: Iterable[str], name: str = "the trace") -> Trace:
             trouble = f"{pointer} is live since line {live[address]}"
         elif act == FREE and address not in live:
             trouble = f"{pointer} was not allocated"
+        elif act in (USE, USED_ON) and address not in known:
+            trouble = f"{pointer} was never allocated"
         if trouble:
             raise TraceInvalid(f"{name}, line {number}: {trouble}")
         last = time_ns
         if act == ALLOCATE:
             live[address] = number
-        else:
+            known.add(address)
+        elif act == FREE:
             del live[address]
         worker = threads.setdefault(thread, len(threads))
         lane = streams.setdefault(stream, len(streams))
@@ -145,6 +153,9 @@ _ACTIONS: dict[str, int | None] = {
     "free": FREE,
     "deallocate": FREE,
     "allocate failure": None,
+    "use": USE,
+    "used_on": USED_ON,
+    "sync": SYNC,
 }
 
 
@@ -204,7 +215,7 @@ def write_log(path: str | Path, trace: Trace, facts: str = "") -> None:
 
 def write_csv(path: str | Path, trace: Trace) -> None:
     """Write RMM's columns. Written beside and renamed."""
-    names = {ALLOCATE: "allocate", FREE: "free"}
+    names = {act: name for name, act in _ACTIONS.items() if act and name != "deallocate"}
     lines = [",".join(COLUMNS)]
     for row in trace:
         seconds, rest = divmod(int(row["time_ns"]), 1_000_000_000)

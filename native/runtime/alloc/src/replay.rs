@@ -12,6 +12,8 @@ pub enum Action {
     Allocate,
     /// The end of one.
     Free,
+    /// What streams did meanwhile: nothing to a placement.
+    Work,
 }
 
 /// One line of a trace: the 40 bytes of a `.bpt` record, little-endian.
@@ -26,7 +28,7 @@ pub struct Record {
     pub bytes: u64,
     /// The stream, by number.
     pub stream: u32,
-    /// 1 is a request, 2 a free.
+    /// 1 is a request, 2 a free; 3 work, 4 a use told, 5 a wait of the host.
     pub action: u8,
     /// The pool, by number.
     pub pool: u8,
@@ -42,6 +44,7 @@ impl Record {
         match self.action {
             1 => Some(Action::Allocate),
             2 => Some(Action::Free),
+            3..=5 => Some(Action::Work),
             _ => None,
         }
     }
@@ -102,6 +105,7 @@ pub fn replay(
                     live -= bytes;
                 }
             }
+            Some(Action::Work) => {}
             None => return Err(bad(number, "an unknown action")),
         }
         let reserved = policy.reserved();

@@ -71,7 +71,7 @@ typedef struct {
 typedef struct {
     uint64_t time_ns, address, bytes;
     uint32_t stream;
-    uint8_t action; /* 1 request, 2 free */
+    uint8_t action; /* 1 request, 2 free, 3 work, 4 a use told, 5 a wait of the host */
     uint8_t pool;
     uint16_t thread;
     uint64_t padding;
