@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bedplate.hal.api import Batch, Queue, Timeline
+from bedplate.hal.api import Batch, Fence, Timeline
 from bedplate.runtime.api import Checker, Record, span_of
 from bedplate.serving.api import Engine, Sampling
 from bedplate.serving.runner import Runner
@@ -17,20 +18,20 @@ HOST_WRITES = ("tokens", "positions", "kv_slots", "query_start", "context_length
 
 
 def recorded(engine: Engine, monkeypatch: pytest.MonkeyPatch, *, hears_waits: bool) -> Checker:
-    """A few requests; each submit, each wait of the host, and what the host touches."""
+    """A few requests; each batch, each wait of the host, and what the host touches."""
     checker = Checker()
-    submit, wait, run = Queue.submit, Timeline.wait, Runner.run
+    append, wait, run = Runner._append, Timeline.wait, Runner.run
 
     def note(stream: str, op: str, *, batch: Batch | None = None, **facts: Any) -> None:
         reads, writes = batch.uses() if batch else (facts.pop("reads", ()), facts.pop("writes", ()))
         spans = [[span_of(place) for place in places] for places in (reads, writes)]
         checker.add(Record(stream, op, *spans, **facts))
 
-    def submitting(self: Queue, batch: Batch, *, tag: int = 0, **fences: Any) -> None:
-        moved = [(id(timeline), value) for timeline, value in fences.get("signal", ())]
+    def appending(self: Runner, batch: Batch, step: int, signal: Sequence[Fence] = ()) -> None:
+        moved = [(id(timeline), value) for timeline, value in signal]
         told = [("host", host_count[0])]
-        note("queue", f"step {tag}", batch=batch, waits=told, signals=moved)
-        submit(self, batch, tag=tag, **fences)
+        note("queue", f"step {step}", batch=batch, waits=told, signals=moved)
+        append(self, batch, step, signal)
 
     def waiting(self: Timeline, value: int, *rest: Any) -> None:
         wait(self, value, *rest)
@@ -47,7 +48,7 @@ def recorded(engine: Engine, monkeypatch: pytest.MonkeyPatch, *, hears_waits: bo
         return sampled
 
     host_count = [0]
-    monkeypatch.setattr(Queue, "submit", submitting)
+    monkeypatch.setattr(Runner, "_append", appending)
     monkeypatch.setattr(Timeline, "wait", waiting)
     monkeypatch.setattr(Runner, "run", running)
     engine.generate([[1, 2, 3], [4] * 20, [5, 6]], Sampling(max_tokens=4))
