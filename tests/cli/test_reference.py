@@ -13,7 +13,7 @@ from bedplate.cli.main import parser
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 NOT_FOR_PEOPLE = {"gateway", "supervise"}  # started by the platform itself
-OWN_PAGE = {"hal"}
+OWN_PAGE = {"hal", "simt"}
 EVERY = {"--json", "--debug", "--config", "--data-dir", "--help"}
 
 

@@ -1,0 +1,176 @@
+"""`bedplate simt`: run PTX without a GPU."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bedplate.cli.flags import common_flags
+from bedplate.cli.output import note, print_json
+from bedplate.core.errors import EXIT_DONE, UsageError
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from bedplate.simt.api import DeviceArray, LoadedModule, Request, Verified
+
+ARGUMENT = "f32:2, arange:f32[1024] (also zeros, ones, random), or a .npy file; again for each"
+SHOWN = 8
+"""Values of an array that are printed."""
+
+
+def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `simt` and its verbs."""
+    parser = verbs.add_parser("simt", help="run PTX on this machine's processor")
+    inner = parser.add_subparsers(title="verbs", metavar="VERB", dest="simt_verb", required=True)
+    verb = inner.add_parser("run", help="launch a kernel of a PTX file", parents=[common_flags()])
+    verb.add_argument("ptx", metavar="PTX", help="a .ptx file")
+    verb.add_argument("--kernel", metavar="NAME", help="default: the only one of the file")
+    verb.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks; default: 1")
+    verb.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block; default: 1")
+    verb.add_argument("--shared", type=int, metavar="BYTES", help="dynamic shared memory")
+    verb.add_argument("--arg", action="append", metavar="VALUE", help=ARGUMENT)
+    verb.add_argument(
+        "--launch", metavar="FILE", help="TOML with kernel, grid, block, args, shared"
+    )
+    verb.add_argument(
+        "--save",
+        action="append",
+        default=[],
+        metavar="N=FILE",
+        help="write argument N (from 0) after the launch as a .npy file",
+    )
+    verb.add_argument("--arch", default="sm_90", metavar="SM", help="default: sm_90")
+    verb.add_argument("--seed", type=int, default=0, metavar="N", help="of random; default: 0")
+    verb.add_argument("--threads", type=int, metavar="N", help="host threads; default: all cores")
+    verb.add_argument(
+        "--verify",
+        action="store_true",
+        help="run both engines and stop at the first register that differs",
+    )
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit 0 when the launch ended well, 1 for a fault or a difference, 2 for bad input."""
+    from bedplate.simt.api import DeviceArray, Machine, argument_value, changed_arrays, verify
+
+    request = _request(arguments)
+    path = Path(arguments.ptx)
+    with Machine(arch=arguments.arch, seed=arguments.seed, threads=arguments.threads) as machine:
+        loaded = machine.load(_text(path), str(path))
+        kernel = loaded[request.kernel or _only(loaded)]
+        values = [argument_value(machine, text, request.folder) for text in request.args]
+        saves = [_save(text, values) for text in arguments.save]
+        before = [v.view().tobytes() if isinstance(v, DeviceArray) else b"" for v in values]
+        verified, record = None, None
+        if arguments.verify:
+            verified = verify(
+                kernel, request.grid, request.block, values, dynamic_shared=request.shared
+            )
+        else:
+            launched = kernel.launch(
+                request.grid, request.block, values, dynamic_shared=request.shared
+            )
+            record = launched.record
+        for array, file in saves:
+            _write(array, file)
+        outputs = changed_arrays(values, before)
+        if arguments.json:
+            _print_document(record, verified, outputs)
+        else:
+            _print_words(arguments, verified, outputs)
+    return EXIT_DONE
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    """The launch file's request with what the flags say instead."""
+    from bedplate.simt.api import Request, read_request, sizes
+
+    given = read_request(Path(arguments.launch)) if arguments.launch else Request(None, (1,), (1,))
+    grid = sizes(arguments.grid, "--grid") if arguments.grid else given.grid
+    block = sizes(arguments.block, "--block") if arguments.block else given.block
+    kernel = arguments.kernel or given.kernel
+    shared = given.shared if arguments.shared is None else arguments.shared
+    if arguments.arg:
+        return Request(kernel, grid, block, arguments.arg, shared)
+    return Request(kernel, grid, block, given.args, shared, given.folder)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as cause:
+        raise UsageError(f"cannot read {path}: {cause.strerror}") from cause
+    except UnicodeDecodeError as cause:
+        raise UsageError(
+            f"{path} is not text", remedy="give PTX, not a cubin or an object file"
+        ) from cause
+
+
+def _only(loaded: LoadedModule) -> str:
+    names = list(loaded)
+    if len(names) != 1:
+        raise UsageError(
+            f"the file has {len(names)} kernels", remedy=f"choose --kernel of {', '.join(names)}"
+        )
+    return str(names[0])
+
+
+def _save(text: str, values: list[Any]) -> tuple[DeviceArray, Path]:
+    from bedplate.simt.api import DeviceArray
+
+    number, equals, file = text.partition("=")
+    if not (equals and number.isdecimal() and file):
+        raise UsageError(f"--save {text!r} is not of the form N=FILE")
+    if int(number) >= len(values) or not isinstance(values[int(number)], DeviceArray):
+        raise UsageError(f"--save {text!r}: argument {number} is no array")
+    return values[int(number)], Path(file)
+
+
+def _write(array: DeviceArray, path: Path) -> None:
+    import io
+
+    import numpy as np
+
+    from bedplate.core import files
+
+    buffer = io.BytesIO()
+    np.save(buffer, array.numpy())
+    files.replace(path, buffer.getvalue())
+
+
+def _print_words(
+    arguments: argparse.Namespace,
+    verified: Verified | None,
+    outputs: list[tuple[int, DeviceArray]],
+) -> None:
+    if verified is not None:
+        note(
+            arguments,
+            f"both engines agree: {verified.registers} registers of {verified.blocks} blocks"
+            + (f", {verified.cut} blocks only in part" if verified.cut else ""),
+        )
+    for number, array in outputs:
+        values = array.numpy().reshape(-1)
+        shown = " ".join(str(item) for item in values[:SHOWN])
+        more = " ..." if values.size > SHOWN else ""
+        shape = "x".join(map(str, array.shape))
+        note(arguments, f"argument {number}, {array.dtype}[{shape}]: {shown}{more}")
+    if not outputs:
+        note(arguments, "no array changed")
+
+
+def _print_document(record: Any, verified: Any, outputs: list[tuple[int, DeviceArray]]) -> None:
+    changed = [
+        {
+            "argument": number,
+            "dtype": str(array.dtype),
+            "shape": array.shape,
+            "first": array.numpy().reshape(-1)[:SHOWN].tolist(),
+        }
+        for number, array in outputs
+    ]
+    document = {"schema": "bedplate.simt-run/1", "launch": record, "verified": verified}
+    print_json({**document, "changed": changed})

@@ -1,0 +1,1 @@
+"""The software GPU: PTX, exactly and fast, on any CPU. Import from `bedplate.simt.api`."""

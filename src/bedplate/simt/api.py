@@ -1,0 +1,51 @@
+"""What others may use of the software GPU.
+
+machine = Machine(arch="sm_90")
+x = machine.array(numpy.arange(1024, dtype=numpy.float32))
+machine.load(open("saxpy.ptx").read())["saxpy"][8, 128](numpy.float32(2), x, y, 1024)
+"""
+
+from bedplate.simt.arguments import DeviceArray
+from bedplate.simt.errors import (
+    CompilerFailed,
+    EnginesDiffer,
+    LaunchFailed,
+    LaunchInvalid,
+    OutOfDeviceMemory,
+    PtxInvalid,
+    PtxUnsupported,
+    SimtFault,
+)
+from bedplate.simt.machine import Kernel, LoadedModule, Machine, Run
+from bedplate.simt.memory import HostWindow
+from bedplate.simt.parser import parse
+from bedplate.simt.request import Request, sizes
+from bedplate.simt.request import changed as changed_arrays
+from bedplate.simt.request import read as read_request
+from bedplate.simt.request import value as argument_value
+from bedplate.simt.verify import Verified, verify
+
+__all__ = [
+    "CompilerFailed",
+    "DeviceArray",
+    "EnginesDiffer",
+    "HostWindow",
+    "Kernel",
+    "LaunchFailed",
+    "LaunchInvalid",
+    "LoadedModule",
+    "Machine",
+    "OutOfDeviceMemory",
+    "PtxInvalid",
+    "PtxUnsupported",
+    "Request",
+    "Run",
+    "SimtFault",
+    "Verified",
+    "argument_value",
+    "changed_arrays",
+    "parse",
+    "read_request",
+    "sizes",
+    "verify",
+]

@@ -1,0 +1,132 @@
+"""Floats: by numpy where its one rounding is the wanted one, else by exact fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bedplate.simt import exact
+from bedplate.simt.interpreter.base import Lanes, evaluates
+from bedplate.simt.module import Instruction
+
+_OPERATIONS: dict[str, Callable[..., int]] = {
+    "add": exact.add,
+    "sub": exact.subtract,
+    "mul": exact.multiply,
+    "fma": exact.fma,
+    "mad": exact.fma,
+    "div": exact.divide,
+    "sqrt": exact.square_root,
+}
+_NUMPY: dict[str, Callable[..., Lanes]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "sqrt": np.sqrt,
+}
+
+
+def flushed(made: Instruction, value: Lanes) -> Lanes:
+    """With ftz, subnormal values become zeros of their sign."""
+    if not made.has("ftz"):
+        return value
+    tiny = np.float32(2.0**-126)
+    return np.where(np.abs(value) < tiny, np.copysign(np.float32(0), value), value)
+
+
+def _finish(made: Instruction, value: Lanes) -> Lanes:
+    value = flushed(made, value)
+    if made.has("sat"):
+        value = np.where(value > 0, value, np.zeros_like(value))
+        value = np.where(value < 1, value, np.ones_like(value))
+    return value
+
+
+def _rounded(made: Instruction, opcode: str, *operands: Lanes) -> Lanes:
+    mode = made.slots.get("rnd", "rn")
+    if mode == "rn" and opcode in _NUMPY:
+        return _NUMPY[opcode](*operands)
+    if mode == "rn" and made.type.name == "f32" and opcode in ("fma", "mad"):
+        return fused32(*operands)
+    form = exact.FORMATS[made.type.name]
+    bits = [operand.view(f"u{made.type.bytes}").tolist() for operand in operands]
+    rows = zip(*bits, strict=True)
+    values = [_OPERATIONS[opcode](*row, form, mode) for row in rows]
+    return np.array(values, f"u{made.type.bytes}").view(made.type.dtype)
+
+
+def fused32(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """`fma.rn.f32` through f64: the product is exact there, and the sum is rounded to odd.
+
+    A sum that is not exact gets an odd last place, which keeps the second rounding, to
+    24 bits, from seeing a tie that is none. `exact.fma` is what tests hold this to.
+
+    Source: Boldo, Melquiond, "Emulation of FMA and correctly rounded sums" (2008).
+    """
+    product = a.astype(np.float64) * b.astype(np.float64)
+    addend = c.astype(np.float64)
+    total = product + addend
+    part = total - product
+    error = (product - (total - part)) + (addend - part)
+    bits = total.view(np.int64)
+    inexact = np.isfinite(error) & (error != 0) & (bits & 1 == 0)
+    outward = (error > 0) == (total > 0)
+    odd = np.where(inexact, np.where(outward, bits + 1, bits - 1), bits)
+    return odd.view(np.float64).astype(np.float32)
+
+
+@evaluates("floating", "add", "sub", "mul", "fma", "mad", "sqrt")
+def arithmetic(made: Instruction, *operands: Lanes) -> Lanes:
+    """One rounding."""
+    values = [flushed(made, operand) for operand in operands]
+    return _finish(made, _rounded(made, made.opcode, *values))
+
+
+@evaluates("floating", "div")
+def divide(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
+    """Correctly rounded; `approx` has no quotient for divisors above 2**126."""
+    a, b = flushed(made, a), flushed(made, b)
+    quotient = _rounded(made, "div", a, b)
+    if made.has("approx"):
+        large = (np.abs(b) > np.float32(2.0**126)) & ~np.isinf(b)
+        quotient = np.where(large, a * np.copysign(np.float32(0), b), quotient)
+    return _finish(made, quotient)
+
+
+@evaluates("floating", "rcp")
+def reciprocal(made: Instruction, a: Lanes) -> Lanes:
+    """1 / a."""
+    a = flushed(made, a)
+    return _finish(made, _rounded(made, "div", np.ones_like(a), a))
+
+
+@evaluates("floating", "rsqrt")
+def reciprocal_root(made: Instruction, a: Lanes) -> Lanes:
+    """1 / sqrt(a), rounded twice."""
+    a = flushed(made, a)
+    return _finish(made, np.ones_like(a) / np.sqrt(a))
+
+
+@evaluates("floating", "min", "max")
+def extreme(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
+    """The other operand for a NaN; -0 is below +0."""
+    a, b = flushed(made, a), flushed(made, b)
+    below = (a < b) | ((a == b) & np.signbit(a))
+    first = below if made.opcode == "min" else ~below
+    chosen = np.where(first, a, b)
+    chosen = np.where(np.isnan(a), b, chosen)
+    return _finish(made, np.where(np.isnan(b), a, chosen))
+
+
+@evaluates("floating", "abs")
+def absolute(made: Instruction, a: Lanes) -> Lanes:
+    """Without its sign."""
+    return np.abs(flushed(made, a))
+
+
+@evaluates("floating", "neg")
+def negate(made: Instruction, a: Lanes) -> Lanes:
+    """The other sign."""
+    return -flushed(made, a)

@@ -1,0 +1,1 @@
+"""The code of each instruction class for the fast machine; `base` says how one is added."""

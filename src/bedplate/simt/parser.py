@@ -1,0 +1,494 @@
+"""PTX text into a `Module`: directives, scopes and functions.
+
+Recursive descent over the words of `lexer`; instructions are `operands`' part. Nothing
+is skipped that could change a result: what is passed over are `.pragma`, debug sections
+and the hints of `.loc`, all else is understood or refused with its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from bedplate.simt.errors import PtxInvalid, PtxUnsupported
+from bedplate.simt.lexer import Word, refuse, words
+from bedplate.simt.literal import float_bits, integer, integer_bits
+from bedplate.simt.module import (
+    Function,
+    Instruction,
+    Module,
+    Name,
+    Place,
+    Register,
+    SourceLine,
+    Variable,
+)
+from bedplate.simt.operands import instruction
+from bedplate.simt.scalar import SCALARS, Scalar
+
+DEEPEST = 64
+"""Nested braces; compilers nest two or three deep."""
+MOST_REGISTERS = 1 << 20
+"""Registers that one declaration may make."""
+SPACES = ("global", "const", "shared", "local", "param")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', re.MULTILINE)
+LINKING = ("visible", "extern", "weak", "common")
+LIMITS = ("maxntid", "reqntid", "minnctapersm", "maxnreg", "maxnctapersm", "noreturn")
+
+
+@dataclass
+class Scope:
+    """The names that are known inside one pair of braces."""
+
+    registers: dict[str, Register] = field(default_factory=dict)
+    ranges: dict[str, tuple[int, Scalar]] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+
+
+class Parser:
+    """Reads one text; `module()` does all of it."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        self._words: Iterator[Word] = words(text, name)
+        self.word = next(self._words)
+        self.ahead = self.word if self.word.kind == "end" else next(self._words)
+        self.scopes: list[Scope] = [Scope()]
+        # Compilers write .file after the functions whose lines name it.
+        self.files = {int(number): file for number, file in _FILE.findall(text)}
+        self.source: SourceLine | None = None
+        self.registers: list[Register] = []
+        self.variables: list[Variable] = []
+        self.functions: dict[str, Function] = {}
+
+    # Words.
+
+    def take(self) -> Word:
+        """The current word; the next becomes current."""
+        word = self.word
+        self.word = self.ahead
+        if self.ahead.kind != "end":
+            self.ahead = next(self._words)
+        return word
+
+    def at(self, text: str) -> bool:
+        """Whether the current word is the mark or name `text`."""
+        return self.word.text == text and self.word.kind in ("mark", "name")
+
+    def accept(self, text: str) -> bool:
+        """Take the current word if it is `text`."""
+        if self.at(text):
+            self.take()
+            return True
+        return False
+
+    def expect(self, text: str) -> Word:
+        """Take `text`, or refuse what stands there."""
+        if not self.at(text):
+            self.fail(f"expected {text!r}, not {self.word.text!r}")
+        return self.take()
+
+    def expect_name(self, what: str) -> Word:
+        """Take a name."""
+        if self.word.kind != "name":
+            self.fail(f"expected {what}, not {self.word.text!r}")
+        return self.take()
+
+    def expect_integer(self) -> int:
+        """Take an integer, with its sign."""
+        negative = self.accept("-")
+        if self.word.kind != "integer":
+            self.fail(f"expected an integer, not {self.word.text!r}")
+        value = integer(self.take().text)
+        return -value if negative else value
+
+    def fail(self, what: str, place: Place | None = None) -> NoReturn:
+        """Refuse the text at the current word, or at `place`."""
+        refuse(self.name, place or self.word.place, what)
+
+    # The module.
+
+    def module(self) -> Module:
+        """All of the text."""
+        if not (self.at(".") and self._directive() == "version"):
+            self.fail("a PTX text begins with .version", Place(1, 1))
+        version = self._version()
+        target = ""
+        while self.word.kind != "end":
+            self.expect(".")
+            word = self.expect_name("a directive")
+            if word.text == "target":
+                target = self._target()
+            elif word.text == "address_size":
+                if (size := self.expect_integer()) != 64:
+                    self.fail(f".address_size {size} is not supported, only 64", word.place)
+            elif word.text == "file":
+                self._file()
+            elif word.text == "section":
+                self._section()
+            elif word.text == "pragma":
+                self._past_semicolon()
+            elif word.text in (*LINKING, *SPACES, "entry", "func"):
+                self._definition(word)
+            else:
+                self.fail(f"the directive .{word.text} is not supported", word.place)
+        if not target:
+            self.fail(".target is missing")
+        variables = self.scopes[0].variables
+        return Module(self.name, version, target, variables, self.functions, self.files)
+
+    def _directive(self) -> str:
+        self.expect(".")
+        return self.expect_name("a directive").text
+
+    def _version(self) -> tuple[int, int]:
+        place, text = self.word.place, self.take().text
+        major, dot, minor = text.partition(".")
+        if not (dot and major.isdecimal() and minor.isdecimal()):
+            self.fail(f".version {text} is not of the form 9.0", place)
+        return int(major), int(minor)
+
+    def _target(self) -> str:
+        target = self.expect_name("a target").text
+        if not re.fullmatch(r"sm_\d+[af]?", target):
+            self.fail(f".target {target} is not of the form sm_90")
+        while self.accept(","):
+            option = self.expect_name("a target's option")
+            if option.text not in ("debug", "texmode_independent", "texmode_unified"):
+                self.fail(f"the target's option {option.text} is not supported", option.place)
+        return target
+
+    def _file(self) -> None:
+        self.expect_integer()
+        if self.take().kind != "string":
+            self.fail("a .file without its name")
+        while self.accept(","):
+            self.expect_integer()
+
+    def _section(self) -> None:
+        while not self.at("{") and self.word.kind != "end":
+            self.take()
+        self.expect("{")
+        while not self.accept("}"):
+            if self.take().kind == "end":
+                self.fail("a section that does not end")
+
+    def _past_semicolon(self) -> None:
+        while not self.accept(";"):
+            if self.take().kind == "end":
+                self.fail("expected ';'")
+
+    def _definition(self, word: Word) -> None:
+        external = False
+        while word.text in LINKING:
+            external |= word.text == "extern"
+            self.expect(".")
+            word = self.expect_name("a directive")
+        if word.text in ("entry", "func"):
+            self._function(word, external)
+        elif word.text in SPACES:
+            for variable in self._variables(word.text, external):
+                self.scopes[0].variables[variable.name] = variable
+        else:
+            self.fail(f".{word.text} cannot stand there", word.place)
+
+    # Variables.
+
+    def _variables(self, space: str, external: bool) -> Iterator[Variable]:
+        """The variables of one declaration, after its space."""
+        align, scalar, lanes = 0, None, 1
+        while self.accept("."):
+            word = self.expect_name("a type")
+            if word.text == "align":
+                align = self.expect_integer()
+            elif word.text in ("v2", "v4"):
+                lanes = int(word.text[1])
+            elif word.text in SCALARS:
+                scalar = SCALARS[word.text]
+            else:
+                self.fail(f".{word.text} is not a type", word.place)
+        if scalar is None:
+            self.fail("a variable without a type")
+        while True:
+            name = self.expect_name("a variable's name").text
+            count, unsized = lanes, False
+            while self.accept("["):
+                if self.at("]"):
+                    unsized = True
+                else:
+                    count *= self.expect_integer()
+                self.expect("]")
+            initial = self._initial(scalar) if self.accept("=") else None
+            if unsized:
+                count = len(initial) // scalar.bytes if initial else 0
+            size = count * max(scalar.bits // 8, 1)
+            if not 0 <= size < 1 << 40:
+                self.fail(f"the variable {name} has {size} bytes")
+            yield Variable(
+                name,
+                space,
+                scalar,
+                size,
+                align or lanes * max(scalar.bits // 8, 1),
+                initial,
+                external,
+            )
+            if not self.accept(","):
+                break
+        self.expect(";")
+
+    def _initial(self, scalar: Scalar) -> bytes:
+        """The bytes of `= {1, 2}` or `= 1`."""
+        values: list[bytes] = []
+        depth = 0
+        while True:
+            if self.accept("{"):
+                depth += 1
+                continue
+            values.append(self._constant(scalar))
+            while depth and self.accept("}"):
+                depth -= 1
+            if not depth:
+                return b"".join(values)
+            self.expect(",")
+
+    def _constant(self, scalar: Scalar) -> bytes:
+        place = self.word.place
+        if self.word.kind == "name":
+            self.fail(f"an address of {self.word.text} in an initial value is not supported")
+        try:
+            if self.word.kind == "float":
+                bits = float_bits(self.take().text, scalar)
+            else:
+                bits = integer_bits(self.expect_integer(), scalar)
+        except ValueError as cause:
+            self.fail(str(cause), place)
+        return bits.to_bytes(scalar.bytes, "little")
+
+    # Functions.
+
+    def _function(self, word: Word, external: bool) -> None:
+        entry = word.text == "entry"
+        self.scopes.append(Scope())
+        self.registers, self.variables, self.source = [], [], None
+        results: list[Variable] = []
+        if not entry and self.at("("):
+            results = self._parameters()
+        place = self.word.place
+        name = self.expect_name("a function's name").text
+        parameters = self._parameters() if self.at("(") else []
+        limits: dict[str, tuple[int, ...]] = {}
+        while self.accept("."):
+            limit = self.expect_name("a directive")
+            if limit.text == "pragma":
+                self._past_semicolon()
+                continue
+            if limit.text not in LIMITS:
+                self.fail(f"the directive .{limit.text} is not supported", limit.place)
+            values = []
+            while self.word.kind == "integer":
+                values.append(self.expect_integer())
+                self.accept(",")
+            limits[limit.text] = tuple(values)
+        if self.accept(";") or external:
+            self.scopes.pop()
+            return
+        if not entry:
+            raise PtxUnsupported(
+                f"{self.name}:{place.line}:{place.column}: the device function {name!r} "
+                "is not supported",
+                remedy="let the compiler inline it",
+            )
+        if name in self.functions:
+            self.fail(f"{name} is defined twice", place)
+        body = Body(self)
+        body.read()
+        self.scopes.pop()
+        self.functions[name] = Function(
+            name,
+            entry,
+            [*results, *parameters],
+            self.variables,
+            self.registers,
+            body.instructions,
+            body.labels,
+            limits,
+            place,
+        )
+
+    def _parameters(self) -> list[Variable]:
+        self.expect("(")
+        found: list[Variable] = []
+        while not self.accept(")"):
+            self.expect(".")
+            self.expect("param")
+            found.append(self._parameter())
+            self.scopes[-1].variables[found[-1].name] = found[-1]
+            if not self.at(")"):
+                self.expect(",")
+        return found
+
+    def _parameter(self) -> Variable:
+        scalar, align = SCALARS["b32"], 0
+        while self.accept("."):
+            word = self.expect_name("a type")
+            if word.text == "align":
+                align = self.expect_integer()
+            elif word.text == "ptr":
+                while self.accept("."):
+                    hint = self.expect_name("a pointer's space")
+                    if hint.text == "align":
+                        self.expect_integer()
+            elif word.text in SCALARS:
+                scalar = SCALARS[word.text]
+            else:
+                self.fail(f".{word.text} is not a type", word.place)
+        name = self.expect_name("a parameter's name").text
+        count = 1
+        while self.accept("["):
+            count *= self.expect_integer()
+            self.expect("]")
+        return Variable(name, "param", scalar, count * scalar.bytes, align or scalar.bytes)
+
+    # Names.
+
+    def register(self, name: str) -> Register | None:
+        """The register of that name, from the innermost scope out."""
+        for scope in reversed(self.scopes):
+            if name in scope.registers:
+                return scope.registers[name]
+            stem = name.rstrip("0123456789")
+            if stem != name and stem in scope.ranges:
+                count, scalar = scope.ranges[stem]
+                digits = name[len(stem) :]
+                if int(digits) < count and (digits == "0" or digits[0] != "0"):
+                    return self.declare(scope, name, scalar)
+        return None
+
+    def declare(self, scope: Scope, name: str, scalar: Scalar) -> Register:
+        """A new register of the function."""
+        made = Register(name, scalar, len(self.registers))
+        self.registers.append(made)
+        scope.registers[name] = made
+        return made
+
+    def variable(self, name: str) -> Variable | None:
+        """The variable of that name, from the innermost scope out."""
+        for scope in reversed(self.scopes):
+            if name in scope.variables:
+                return scope.variables[name]
+        return None
+
+
+class Body:
+    """Reads what stands between a function's braces."""
+
+    def __init__(self, parser: Parser) -> None:
+        self.parser = parser
+        self.instructions: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+
+    def read(self) -> None:
+        """Up to and with the closing brace."""
+        parser = self.parser
+        parser.expect("{")
+        depth = 1
+        while depth:
+            if parser.word.kind == "end":
+                parser.fail("a function that does not end")
+            if parser.accept("{"):
+                depth += 1
+                if depth > DEEPEST:
+                    parser.fail(f"braces are nested deeper than {DEEPEST}")
+                parser.scopes.append(Scope())
+            elif parser.accept("}"):
+                depth -= 1
+                if depth:
+                    parser.scopes.pop()
+            elif parser.accept("."):
+                self._directive()
+            elif not self._label():
+                self.instructions.append(instruction(parser, len(self.instructions), parser.source))
+        for made in self.instructions:
+            self._known_target(made)
+
+    def _known_target(self, made: Instruction) -> None:
+        target = made.operands.get("target")
+        if isinstance(target, Name) and target.text not in self.labels:
+            self.parser.fail(f"the label {target.text} is not in this function", made.place)
+
+    def _label(self) -> bool:
+        """Take `name:`."""
+        parser = self.parser
+        if parser.word.kind != "name" or parser.ahead.text != ":":
+            return False
+        word = parser.take()
+        parser.take()
+        if word.text in self.labels:
+            parser.fail(f"the label {word.text} is defined twice", word.place)
+        self.labels[word.text] = len(self.instructions)
+        return True
+
+    def _directive(self) -> None:
+        parser = self.parser
+        word = parser.expect_name("a directive")
+        if word.text == "reg":
+            self._registers()
+        elif word.text in SPACES:
+            for variable in parser._variables(word.text, False):
+                parser.scopes[-1].variables[variable.name] = variable
+                parser.variables.append(variable)
+        elif word.text == "loc":
+            self._location()
+        elif word.text == "pragma":
+            parser._past_semicolon()
+        else:
+            parser.fail(f"the directive .{word.text} is not supported", word.place)
+
+    def _location(self) -> None:
+        parser = self.parser
+        number, line, column = (parser.expect_integer() for _ in range(3))
+        # Of inlined functions: the place itself is what reports show.
+        while parser.accept(","):
+            hint = parser.expect_name("a hint")
+            if hint.text == "function_name":
+                parser.expect_name("a label")
+                if parser.accept("+"):
+                    parser.expect_integer()
+            elif hint.text == "inlined_at":
+                for _ in range(3):
+                    parser.expect_integer()
+            else:
+                parser.fail(f"{hint.text} is not known in .loc", hint.place)
+        if line:  # line 0 is "no line": the last known one stays
+            parser.source = SourceLine(parser.files.get(number, str(number)), line, column)
+
+    def _registers(self) -> None:
+        parser = self.parser
+        parser.expect(".")
+        word = parser.expect_name("a type")
+        if word.text not in SCALARS or word.text == "b8":
+            parser.fail(f".{word.text} is not a register's type", word.place)
+        scalar, scope = SCALARS[word.text], parser.scopes[-1]
+        while True:
+            name = parser.expect_name("a register's name")
+            if parser.accept("<"):
+                count = parser.expect_integer()
+                parser.expect(">")
+                if not 0 < count <= MOST_REGISTERS:
+                    parser.fail(f"{count} registers {name.text} are not possible", name.place)
+                scope.ranges[name.text] = (count, scalar)
+            else:
+                parser.declare(scope, name.text, scalar)
+            if not parser.accept(","):
+                break
+        parser.expect(";")
+
+
+def parse(text: str, name: str = "<ptx>") -> Module:
+    """The module that a PTX text says; raises `PtxInvalid` with file:line:column."""
+    if "\0" in text[:4096]:
+        raise PtxInvalid(f"{name} is binary, not PTX text", remedy="give the .ptx file")
+    return Parser(text, name).module()

@@ -1,0 +1,328 @@
+"""From device addresses to the host's, lane by lane: the slow way of every access.
+
+These are functions of the compiled module, one for each space and size, written in LLVM's
+assembly and linked in when a kernel calls them. They walk the active lanes from the
+lowest, check alignment and bounds exactly, and fill in the fault record. The quick way
+(`lowering.memory`) has one check for the warp and comes here when that fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from bedplate.simt import abi, lanes
+from bedplate.simt.lanes import I1, I32, I64
+from bedplate.simt.scalar import LANES, SCALARS
+
+if TYPE_CHECKING:
+    from bedplate.simt.emitter import Emitter
+    from bedplate.simt.lowering.memory import Access
+
+ADDRESS = {32: SCALARS["u32"], 64: SCALARS["u64"]}
+_NAME = re.compile(r"(load|store|scatter)\.(\w+)\.(\d+)x(\d+)(?:\.(\d+))?")
+
+
+def window(e: Emitter, space: str) -> tuple[Any, Any, Any]:
+    """Where a space begins, its size, and the host's address: computed once, at entry."""
+    key = f"window.{'shared' if space == 'shared' else 'local' if space == 'local' else 'global'}"
+    if key not in e.windows:
+        kept, e.builder = e.builder, e.entry
+        zero = ir.Constant(I64, 0)
+        if space == "shared":
+            size = e.field(e.launch, abi.Launch, "shared_bytes")
+            host = e.builder.ptrtoint(e.field(e.block, abi.Block, "shared"), I64)
+            e.windows[key] = zero, size, host
+        elif space == "local":
+            host = e.builder.ptrtoint(e.field(e.warp, abi.Warp, "local"), I64)
+            e.windows[key] = zero, ir.Constant(I64, e.local_bytes), host
+        else:
+            table = e.field(e.launch, abi.Launch, "windows")
+            base = e.field(table, abi.Window, "base")
+            size = e.field(table, abi.Window, "size")
+            host = e.builder.ptrtoint(e.field(table, abi.Window, "host"), I64)
+            e.windows[key] = base, size, host
+        e.builder = kept
+    return e.windows[key]
+
+
+def likely(builder: ir.IRBuilder, condition: Any, yes: Any, no: Any) -> None:
+    """A branch that nearly always goes to `yes`."""
+    builder.cbranch(condition, yes, no).set_weights([2000, 1])
+
+
+def first_lane(builder: ir.IRBuilder, mask: Any) -> Any:
+    """The lowest lane of a mask; of none, lane 0."""
+    never = ir.Constant(I1, 0)
+    function = lanes.declared(builder.module, "llvm.cttz.i32", I32, [mask, never])
+    return builder.and_(builder.call(function, [mask, never]), ir.Constant(I32, LANES - 1))
+
+
+def load(e: Emitter, access: Access, addresses: Any, mask: Any) -> list[Any]:
+    """All elements of the active lanes; what other lanes get means nothing."""
+    _call(e, "load", access, addresses, mask)
+    kind = lanes.vector(lanes.integer(access.bits))
+    return [
+        e.builder.load(_part(e, access, number), typ=kind, align=16)
+        for number in range(access.count)
+    ]
+
+
+def store(e: Emitter, access: Access, addresses: Any, mask: Any, values: Sequence[Any]) -> None:
+    """Store the active lanes, the highest last."""
+    _fill(e, access, values)
+    _call(e, "store", access, addresses, mask)
+
+
+def scatter(e: Emitter, access: Access, hosts: Any, mask: Any, values: Sequence[Any]) -> None:
+    """Store to addresses of the host that were checked already."""
+    _fill(e, access, values)
+    arguments = [hosts, mask, e.scratch]
+    name = f"scatter.host.{access.bits}x{access.count}"
+    e.builder.call(lanes.declared(e.module, name, ir.VoidType(), arguments), arguments)
+
+
+def _part(e: Emitter, access: Access, number: int) -> Any:
+    offset = ir.Constant(I64, number * LANES * access.bits // 8)
+    return e.builder.gep(e.scratch, [offset], source_etype=lanes.I8)
+
+
+def _fill(e: Emitter, access: Access, values: Sequence[Any]) -> None:
+    for number, value in enumerate(values):
+        e.builder.store(value, _part(e, access, number), align=16)
+
+
+def _call(e: Emitter, operation: str, access: Access, addresses: Any, mask: Any) -> None:
+    number = ir.Constant(I32, access.made.number)
+    arguments = [e.launch, e.block, e.warp, number, addresses, mask, e.scratch]
+    name = f"{operation}.{access.space}.{access.bits}x{access.count}.{e.local_bytes}"
+    done = e.builder.call(lanes.declared(e.module, name, I32, arguments), arguments)
+    yes = e.function.append_basic_block("resolved")
+    no = e.function.append_basic_block("fault")
+    likely(e.builder, e.builder.icmp_unsigned("!=", done, ir.Constant(I32, 0)), yes, no)
+    ir.IRBuilder(no).ret(ir.Constant(I32, abi.FAULTED))
+    e.builder = ir.IRBuilder(yes)
+
+
+def text(function: str) -> str:
+    """The function of that name, in LLVM's assembly."""
+    found = _NAME.fullmatch(function)
+    if found is None:
+        raise ValueError(f"{function} is not the name of a resolving function")
+    operation, space, bits, count, local_bytes = found.groups()
+    if operation == "scatter":
+        return _scatter(function, int(bits), int(count))
+    return _find(space, int(local_bytes)) + _access(
+        function, operation, space, int(bits), int(count)
+    )
+
+
+def _at(structure: Any, name: str) -> int:
+    return int(getattr(structure, name).offset)
+
+
+def _find(space: str, local_bytes: int) -> str:
+    """`find`: the host's address of bytes of a space, or null."""
+    inside = """
+define internal ptr @inside(i64 %offset, i64 %size, i64 %bytes, i64 %host) alwaysinline {
+  %large = icmp uge i64 %size, %bytes
+  %room = sub i64 %size, %bytes
+  %fits = icmp ule i64 %offset, %room
+  %good = and i1 %large, %fits
+  %sum = add i64 %host, %offset
+  %address = inttoptr i64 %sum to ptr
+  %result = select i1 %good, ptr %address, ptr null
+  ret ptr %result
+}
+"""
+    arguments = "ptr %launch, ptr %block, ptr %warp, i64 %lane, i64 %address, i64 %bytes"
+    shared = f"""
+define internal ptr @find.shared({arguments}) alwaysinline {{
+  %ps = getelementptr i8, ptr %launch, i64 {_at(abi.Launch, "shared_bytes")}
+  %size = load i64, ptr %ps
+  %ph = getelementptr i8, ptr %block, i64 {_at(abi.Block, "shared")}
+  %host = load i64, ptr %ph
+  %result = call ptr @inside(i64 %address, i64 %size, i64 %bytes, i64 %host)
+  ret ptr %result
+}}
+"""
+    local = f"""
+define internal ptr @find.local({arguments}) alwaysinline {{
+  %ph = getelementptr i8, ptr %warp, i64 {_at(abi.Warp, "local")}
+  %first = load i64, ptr %ph
+  %skip = mul i64 %lane, {local_bytes}
+  %host = add i64 %first, %skip
+  %result = call ptr @inside(i64 %address, i64 {local_bytes}, i64 %bytes, i64 %host)
+  ret ptr %result
+}}
+"""
+    window = abi.Window
+    global_ = f"""
+define internal ptr @find.global({arguments}) {{
+entry:
+  %pw = getelementptr i8, ptr %launch, i64 {_at(abi.Launch, "windows")}
+  %windows = load ptr, ptr %pw
+  %pc = getelementptr i8, ptr %launch, i64 {_at(abi.Launch, "window_count")}
+  %count = load i64, ptr %pc
+  br label %head
+head:
+  %turn = phi i64 [ 0, %entry ], [ %next, %more ]
+  %over = icmp uge i64 %turn, %count
+  br i1 %over, label %lost, label %look
+look:
+  %skip = mul i64 %turn, {ctypes.sizeof(window)}
+  %one = getelementptr i8, ptr %windows, i64 %skip
+  %base = load i64, ptr %one
+  %ps = getelementptr i8, ptr %one, i64 {_at(window, "size")}
+  %size = load i64, ptr %ps
+  %ph = getelementptr i8, ptr %one, i64 {_at(window, "host")}
+  %host = load i64, ptr %ph
+  %offset = sub i64 %address, %base
+  %found = call ptr @inside(i64 %offset, i64 %size, i64 %bytes, i64 %host)
+  %none = icmp eq ptr %found, null
+  br i1 %none, label %more, label %good
+more:
+  %next = add i64 %turn, 1
+  br label %head
+good:
+  ret ptr %found
+lost:
+  ret ptr null
+}}
+"""
+    call = "ptr %launch, ptr %block, ptr %warp, i64 %lane"
+    generic = f"""
+define internal ptr @find.generic({arguments}) {{
+entry:
+  %inshared = sub i64 %address, {abi.SHARED_BASE}
+  %isshared = icmp ult i64 %inshared, {1 << 32}
+  br i1 %isshared, label %shared, label %else
+shared:
+  %s = call ptr @find.shared({call}, i64 %inshared, i64 %bytes)
+  ret ptr %s
+else:
+  %inlocal = sub i64 %address, {abi.LOCAL_BASE}
+  %islocal = icmp ult i64 %inlocal, {1 << 32}
+  br i1 %islocal, label %local, label %global
+local:
+  %l = call ptr @find.local({call}, i64 %inlocal, i64 %bytes)
+  ret ptr %l
+global:
+  %g = call ptr @find.global({call}, i64 %address, i64 %bytes)
+  ret ptr %g
+}}
+"""
+    if space == "generic":
+        return inside + shared + local + global_ + generic
+    return inside + {"shared": shared, "local": local}.get(space, global_)
+
+
+def _access(name: str, operation: str, space: str, bits: int, count: int) -> str:
+    bytes_ = bits // 8 * count
+    space = space if space in ("shared", "local", "generic") else "global"
+    record = abi.FaultRecord
+    moves = _moves(operation, bits, count, "%host")
+    return f"""
+declare i32 @llvm.cttz.i32(i32, i1)
+define i32 @{name}(ptr %launch, ptr %block, ptr %warp, i32 %number, <32 x i64> %addresses,
+                   i32 %mask, ptr %data) noinline {{
+entry:
+  %where = alloca [32 x i64], align 64
+  store <32 x i64> %addresses, ptr %where, align 64
+  br label %head
+head:
+  %left = phi i32 [ %mask, %entry ], [ %rest, %found ]
+  %none = icmp eq i32 %left, 0
+  br i1 %none, label %done, label %turn
+turn:
+  %narrow = call i32 @llvm.cttz.i32(i32 %left, i1 false)
+  %less = sub i32 %left, 1
+  %rest = and i32 %left, %less
+  %lane = zext i32 %narrow to i64
+  %p = getelementptr i64, ptr %where, i64 %lane
+  %address = load i64, ptr %p
+  %low = and i64 %address, {bytes_ - 1}
+  %aligned = icmp eq i64 %low, 0
+  br i1 %aligned, label %find, label %fault
+find:
+  %host = call ptr @find.{space}(ptr %launch, ptr %block, ptr %warp, i64 %lane, i64 %address,
+                                 i64 {bytes_})
+  %lost = icmp eq ptr %host, null
+  br i1 %lost, label %fault, label %found
+found:
+{moves}
+  br label %head
+fault:
+  %code = phi i32 [ {int(abi.Code.MISALIGNED)}, %turn ], [ {int(abi.Code.BOUNDS)}, %find ]
+  %pr = getelementptr i8, ptr %launch, i64 {_at(abi.Launch, "fault")}
+  %record = load ptr, ptr %pr
+  store i32 %code, ptr %record
+  %f1 = getelementptr i8, ptr %record, i64 {_at(record, "instruction")}
+  store i32 %number, ptr %f1
+  %bit = shl i32 1, %narrow
+  %f2 = getelementptr i8, ptr %record, i64 {_at(record, "mask")}
+  store i32 %bit, ptr %f2
+  %pi = getelementptr i8, ptr %warp, i64 {_at(abi.Warp, "index")}
+  %index = load i32, ptr %pi
+  %f3 = getelementptr i8, ptr %record, i64 {_at(record, "warp")}
+  store i32 %index, ptr %f3
+  %pb = getelementptr i8, ptr %block, i64 {_at(abi.Block, "index")}
+  %blocknumber = load i64, ptr %pb
+  %f4 = getelementptr i8, ptr %record, i64 {_at(record, "block")}
+  store i64 %blocknumber, ptr %f4
+  %f5 = getelementptr i8, ptr %record, i64 {_at(record, "addresses")}
+  store <32 x i64> %addresses, ptr %f5, align 8
+  ret i32 0
+done:
+  ret i32 1
+}}
+"""
+
+
+def _moves(operation: str, bits: int, count: int, host: str) -> str:
+    """Copy each element between the host and the lane's place in the buffer."""
+    lines = []
+    for n in range(count):
+        lines += [
+            f"  %place{n} = add i64 %lane, {n * LANES}",
+            f"  %buffer{n} = getelementptr i{bits}, ptr %data, i64 %place{n}",
+            f"  %memory{n} = getelementptr i{bits}, ptr {host}, i64 {n}",
+        ]
+        source, target = ("memory", "buffer") if operation == "load" else ("buffer", "memory")
+        lines += [
+            f"  %value{n} = load i{bits}, ptr %{source}{n}",
+            f"  store i{bits} %value{n}, ptr %{target}{n}",
+        ]
+    return "\n".join(lines)
+
+
+def _scatter(name: str, bits: int, count: int) -> str:
+    return f"""
+declare i32 @llvm.cttz.i32(i32, i1)
+define void @{name}(<32 x i64> %addresses, i32 %mask, ptr %data) noinline {{
+entry:
+  %where = alloca [32 x i64], align 64
+  store <32 x i64> %addresses, ptr %where, align 64
+  br label %head
+head:
+  %left = phi i32 [ %mask, %entry ], [ %rest, %turn ]
+  %none = icmp eq i32 %left, 0
+  br i1 %none, label %done, label %turn
+turn:
+  %narrow = call i32 @llvm.cttz.i32(i32 %left, i1 false)
+  %less = sub i32 %left, 1
+  %rest = and i32 %left, %less
+  %lane = zext i32 %narrow to i64
+  %p = getelementptr i64, ptr %where, i64 %lane
+  %number = load i64, ptr %p
+  %host = inttoptr i64 %number to ptr
+{_moves("store", bits, count, "%host")}
+  br label %head
+done:
+  ret void
+}}
+"""

@@ -1,0 +1,1 @@
+"""The instruction table: `base` says what a form is, `table` holds them all."""

@@ -1,0 +1,41 @@
+"""The table of all forms, and the word for what is not in it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from bedplate.core import nearest
+from bedplate.simt.signature import comparison, control, floating, integer, movement
+from bedplate.simt.signature.base import Form
+
+FORMS: tuple[Form, ...] = (
+    *integer.FORMS,
+    *floating.FORMS,
+    *comparison.FORMS,
+    *movement.FORMS,
+    *control.FORMS,
+)
+BY_OPCODE: dict[str, list[Form]] = defaultdict(list)
+for _form in FORMS:
+    BY_OPCODE[_form.opcode].append(_form)
+
+
+def find(name: str) -> list[tuple[Form, dict[str, str]]]:
+    """The forms that take the instruction `name`, with what stands in each slot."""
+    opcode, *parts = name.split(".")
+    matched = ((form, form.match(parts)) for form in BY_OPCODE.get(opcode, ()))
+    return [(form, slots) for form, slots in matched if slots is not None]
+
+
+def refusal(name: str) -> tuple[str, str]:
+    """What is wrong with an instruction that no form takes, and what is near it."""
+    opcode, *parts = name.split(".")
+    if opcode not in BY_OPCODE:
+        return f"the instruction {opcode!r} is not supported", nearest.hint(opcode, BY_OPCODE)
+    candidates = BY_OPCODE[opcode]
+    best = max(candidates, key=lambda form: form.reach(parts))
+    reached = best.reach(parts)
+    near = f"the nearest form is {best.written}"
+    if reached < len(parts):
+        return f"{name!r} is not supported: .{parts[reached]} cannot stand there", near
+    return f"{name!r} is not complete", near

@@ -1,0 +1,105 @@
+"""`bedplate simt`: what is printed, saved and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bedplate.cli.main import main
+
+PTX = """.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry twice(.param .u64 data, .param .f32 factor) {
+.reg .b32 %r<2>;
+.reg .f32 %f<4>;
+.reg .b64 %rd<4>;
+ld.param.u64 %rd1, [data];
+ld.param.f32 %f1, [factor];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4;
+add.s64 %rd3, %rd1, %rd2;
+ld.global.f32 %f2, [%rd3];
+mul.f32 %f3, %f2, %f1;
+st.global.f32 [%rd3], %f3;
+ret;
+}
+"""
+LAUNCH = 'grid = 1\nblock = [4]\nargs = ["x.npy", "f32:2"]\n'
+
+
+@pytest.fixture
+def ptx(tmp_path: Path) -> Path:
+    """A kernel, a launch file and its array."""
+    (tmp_path / "launch.toml").write_text(LAUNCH)
+    np.save(tmp_path / "x.npy", np.arange(4, dtype=np.float32))
+    path = tmp_path / "twice.ptx"
+    path.write_text(PTX)
+    return path
+
+
+def test_run_prints_what_changed(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The only kernel is chosen, and arrays that changed are shown."""
+    words = ["--block", "4", "--arg", "arange:f32[2x2]", "--arg", "f32:3"]
+    assert main(["simt", "run", str(ptx), *words]) == 0
+    assert capsys.readouterr().out == "argument 0, float32[2x2]: 0.0 3.0 6.0 9.0\n"
+
+
+def test_a_launch_file_and_what_is_saved(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files are found beside the launch file; JSON holds launch/1."""
+    out = ptx.parent / "out.npy"
+    launch = ["--launch", str(ptx.parent / "launch.toml"), "--save", f"0={out}", "--json"]
+    assert main(["simt", "run", str(ptx), *launch]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["launch"]["schema"] == "bedplate.launch/1"
+    assert document["launch"]["block"] == [4, 1, 1]
+    assert document["changed"][0]["first"] == [0.0, 2.0, 4.0, 6.0]
+    assert np.load(out).tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_verify_says_how_much_was_compared(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seven registers are written by one warp."""
+    launch = ["--launch", str(ptx.parent / "launch.toml"), "--verify"]
+    assert main(["simt", "run", str(ptx), *launch]) == 0
+    assert "both engines agree: 7 registers of 1 blocks" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--kernel", "twicee"], 2, "no kernel 'twicee'; the nearest is 'twice'"),
+        (["--arg", "f32:2"], 2, "twice takes 2 arguments, not 1"),
+        (["--arg", "f32:2", "--arg", "f32:2"], 2, "argument 0 of twice is .u64, not float32"),
+        (["--arg", "ones:f33[2]"], 2, "no type 'f33'; the nearest is"),
+        (["--arg", "u32:-1"], 2, "'u32:-1' does not fit u32"),
+        (["--arg", "lots"], 2, "'lots' is not understood"),
+        (["--block", "2000"], 2, "a block of 2000 is not between 1 and 1024"),
+        (["--block", "x"], 2, "--block is ['x']"),
+        (["--launch", "none.toml"], 2, "cannot read none.toml"),
+        (["--save", "0"], 2, "'0' is not of the form"),
+        (["--arg", "u64:64", "--arg", "f32:1"], 1, "address 0x40 is in no allocation"),
+    ],
+)
+def test_wrong_input(
+    ptx: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, told: str
+) -> None:
+    """One sentence with the value; a fault is 1, anything wrong with what was given 2."""
+    assert main(["simt", "run", str(ptx), *words]) == code
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+
+
+def test_what_is_no_ptx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A binary, a missing file, an instruction that is not known."""
+    binary = tmp_path / "k.cubin"
+    binary.write_bytes(b"\x7fELF\xff\xfe")
+    assert main(["simt", "run", str(binary)]) == 2
+    assert main(["simt", "run", str(tmp_path / "none.ptx")]) == 2
+    odd = tmp_path / "odd.ptx"
+    odd.write_text(PTX.replace("mul.f32", "mull.f32"))
+    assert main(["simt", "run", str(odd)]) == 2
+    assert "odd.ptx:14:1: the instruction 'mull' is not supported" in capsys.readouterr().err

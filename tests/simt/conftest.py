@@ -1,0 +1,25 @@
+"""What the tests of the software GPU share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bedplate.simt.api import Machine
+
+KERNELS = Path(__file__).parent / "kernels"
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    """A machine with little memory and one thread."""
+    with Machine(threads=1, memory=1 << 24) as made:
+        yield made
+
+
+@pytest.fixture(params=["sm_75", "sm_90a"])
+def first(request: pytest.FixtureRequest) -> str:
+    """The PTX of the first kernels, as the compiler wrote it for an architecture."""
+    return (KERNELS / f"first.{request.param}.ptx").read_text()

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Renew the PTX texts from the sources beside them; needs nvcc 13.0.
+#
+# The texts are tracked because tests must not need a compiler. The path that -lineinfo
+# writes is that of one machine, so it is cut to the file's name.
+set -eu
+cd "$(dirname "$0")"
+for source in *.cu; do
+    for arch in sm_75 sm_90a; do
+        target="${source%.cu}.$arch.ptx"
+        nvcc -ptx -lineinfo -arch=$arch "$source" -o "$target"
+        sed -i "s|\"[^\"]*/$source\"|\"$source\"|" "$target"
+        ptxas -arch=$arch "$target" -o /dev/null
+    done
+done
