@@ -1,13 +1,15 @@
 """Foreign backends for tests: small C files built into shared objects.
 
-`build` compiles with the system's compiler against our headers, `register`
-writes a manifest beside the library.
+`build` compiles with the system's compiler against our headers, each text once
+in a session; `register` writes a manifest beside the library.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
+import tempfile
 from pathlib import Path
 
 from bedplate.hal.manifest import SCHEMA
@@ -42,12 +44,21 @@ MINIMAL = "QUERY { (void)host; (void)wanted; *out = &api; return 0; }"
 
 def build(folder: Path, name: str, body: str = MINIMAL) -> Path:
     """A shared object `<folder>/<name>.so` of PREAMBLE and `body`."""
-    source, library = folder / f"{name}.c", folder / f"{name}.so"
-    source.write_text(PREAMBLE + body)
-    command = ["gcc", "-std=gnu11", "-shared", "-fPIC", "-w", f"-I{INCLUDE}"]
-    subprocess.run([*command, "-o", str(library), str(source)], check=True)
+    library = folder / f"{name}.so"
+    library.write_bytes(compiled(body))
     library.chmod(0o755)
     return library
+
+
+@functools.cache
+def compiled(body: str) -> bytes:
+    """What the compiler makes of PREAMBLE and `body`."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "foreign.c"), Path(folder, "foreign.so")
+        source.write_text(PREAMBLE + body)
+        command = ["gcc", "-std=gnu11", "-shared", "-fPIC", "-w", f"-I{INCLUDE}"]
+        subprocess.run([*command, "-o", str(library), str(source)], check=True)
+        return library.read_bytes()
 
 
 def register(library: Path, name: str, /, **changes: str) -> Path:

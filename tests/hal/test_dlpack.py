@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -131,26 +132,33 @@ def test_the_device_works_on_numpys_memory(device: Device, queue: Queue, wrap: A
     tensor.buffer.release()
 
 
+@pytest.fixture(scope="module")
+def examples_device() -> Iterator[Device]:
+    """One device for all examples."""
+    with open_device("cpu", trust_claims=True) as opened:
+        yield opened
+
+
 @given(
     shape=st.lists(st.integers(0, 5), min_size=0, max_size=4),
     steps=st.lists(st.integers(1, 3), min_size=4, max_size=4),
     start=st.integers(0, 2),
 )
-def test_any_view_comes_back_as_it_was(shape: list[int], steps: list[int], start: int) -> None:
+def test_any_view_comes_back_as_it_was(
+    examples_device: Device, shape: list[int], steps: list[int], start: int
+) -> None:
     """Sliced and transposed: numpy to us and back is the same memory and numbers."""
     whole = np.arange(np.prod([n * 3 + 2 for n in shape], dtype=int), dtype="i4")
     whole = whole.reshape([n * 3 + 2 for n in shape])
     slices = [slice(start, start + n * s, s) for n, s in zip(shape, steps, strict=False)]
     part = whole[(*slices, ...)].T
-    with open_device("cpu", trust_claims=True) as device:
-        tensor = device.from_dlpack(part)
-        assert tensor.shape == part.shape
-        back = np.from_dlpack(tensor)
-        assert (back == part).all()
-        if part.size:
-            assert back.ctypes.data == part.ctypes.data
-            assert back.strides == part.strides or 1 in part.shape
-        del back
+    tensor = examples_device.from_dlpack(part)
+    assert tensor.shape == part.shape
+    back = np.from_dlpack(tensor)
+    assert (back == part).all()
+    if part.size:
+        assert back.ctypes.data == part.ctypes.data
+        assert back.strides == part.strides or 1 in part.shape
 
 
 def test_imported_memory_is_held_until_release(device: Device) -> None:

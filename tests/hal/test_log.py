@@ -26,7 +26,7 @@ with open_device("cpu", trust_claims=True) as device, device.queue() as queue:
 
 @pytest.mark.parametrize(
     ("level", "speaks"),
-    [("error", True), ("debug", True), ("", False), ("loud", False), (None, False)],
+    [("error", True), ("debug", True), ("loud", False), (None, False)],
 )
 def test_a_failed_batch_is_logged_with_its_tag(
     conform_module: Path, level: str | None, speaks: bool

@@ -18,7 +18,7 @@ from bedplate.hal.open import device_infos, load
 from bedplate.hal.suite.registry import Case
 from bedplate.hal.suite.run import run, select, worker_command
 
-SECONDS = "1.5"
+SECONDS = "0.8"
 MACHINE = "example=bedplate.hal.example:Example"
 SUITE = [
     *(("address", "opencl", platform) for platform in PLATFORMS),
