@@ -711,7 +711,7 @@ pub struct BpCore {
     pub properties: Option<unsafe extern "C" fn(u32, *mut BpDeviceProperties) -> i32>,
     /// writes at most capacity, count is the true number
     pub capabilities: Option<unsafe extern "C" fn(u32, *mut BpCapability, u32, *mut u32) -> i32>,
-    /// text of the calling thread's last failure, terminated when capacity allows; length is the true one
+    /// text of the calling thread's last failure, cut to capacity with its terminator; length is the true one. Either pointer may be null: nothing is written there, nor into a buffer of capacity 0
     pub last_error: Option<unsafe extern "C" fn(*mut u8, u64, *mut u64) -> i32>,
     pub reserved: [u64; 4],
 }

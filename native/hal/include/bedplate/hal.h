@@ -578,8 +578,9 @@ typedef struct bp_core {
     int32_t (*properties)(uint32_t index, bp_device_properties *out);
     /* writes at most capacity, count is the true number */
     int32_t (*capabilities)(uint32_t index, bp_capability *out, uint32_t capacity, uint32_t *count);
-    /* text of the calling thread's last failure, terminated when capacity allows; length is the
-     * true one */
+    /* text of the calling thread's last failure, cut to capacity with its terminator; length is
+     * the true one. Either pointer may be null: nothing is written there, nor into a buffer of
+     * capacity 0 */
     int32_t (*last_error)(char *buffer, uint64_t capacity, uint64_t *length);
     uint64_t reserved[4];
 } bp_core;

@@ -39,6 +39,24 @@ def the_text_is_read_as_often_as_wanted(s: Subject) -> None:
 
 
 @case("core", "positive")
+def the_text_needs_no_room(s: Subject) -> None:
+    """Without a buffer the length, without a length the text, without either success; a buffer
+    of capacity 0 stays as it is."""
+    last_error, null = s.api.core.last_error, ffi.NULL
+    buffer, length = ffi.new("char[]", b"\x7f" * ROOM), ffi.new("uint64_t *")
+    fail(s)
+    text, whole = read(s)
+    for place, capacity in ((null, 0), (null, ROOM), (buffer, 0)):
+        length[0] = 0
+        s.works(last_error(place, capacity, length), f"last_error with capacity {capacity}")
+        expect(length[0] == whole, f"the length is {length[0]} of {whole} without room for text")
+        s.works(last_error(place, capacity, null), "last_error without anything")
+    expect(bytes(ffi.buffer(buffer)) == b"\x7f" * ROOM + b"\0", "capacity 0 was written to")
+    s.works(last_error(buffer, ROOM, null), "last_error without a length")
+    expect(ffi.string(buffer) == text[:whole], "without a length another text is told")
+
+
+@case("core", "positive")
 def the_text_is_of_the_latest_failure(s: Subject) -> None:
     """A second refusal replaces the first."""
     fail(s)
