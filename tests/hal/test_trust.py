@@ -53,20 +53,27 @@ def test_a_directory_that_others_may_write_is_refused(file: Path) -> None:
 def test_a_directory_above_needs_the_sticky_bit(file: Path) -> None:
     """/tmp is fine, a plain world-writable one is not."""
     file.parent.parent.chmod(0o777)
-    with pytest.raises(BackendRefused, match="by anyone"):
+    with pytest.raises(BackendRefused, match="may be written by others"):
         trust.check_file(file)
     file.parent.parent.chmod(0o1777)
     assert trust.check_file(file)
 
 
+@pytest.mark.parametrize("above", [0, 1])
 def test_a_group_with_others_in_it_may_not_write(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, monkeypatch: pytest.MonkeyPatch, above: int
 ) -> None:
-    """A private group may, as under umask 002."""
-    file.parent.chmod(0o775)
+    """Neither where the file lies nor above; a private group may, as under umask 002."""
+    folder = file.parents[above]
+    folder.chmod(0o775)
     monkeypatch.setattr(trust, "_shared", lambda gid: True)
-    with pytest.raises(BackendRefused, match="may be written by others"):
+    with pytest.raises(BackendRefused, match=f"{folder} may be written by others .mode 0775") as no:
         trust.check_file(file)
+    assert no.value.remedy == f"chmod go-w {folder}"
+    folder.chmod(0o1775)
+    if above:
+        assert trust.check_file(file)
+    folder.chmod(0o775)
     monkeypatch.setattr(trust, "_shared", lambda gid: False)
     assert trust.check_file(file)
 

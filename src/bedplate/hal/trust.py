@@ -2,11 +2,11 @@
 
 A file is code that will run as us, so nobody else may be able to change it:
 it and all directories above it belong to root or to us, the file is not
-writable by group or others, its directory is not writable by others, nor by a
-group that holds anyone else. A directory above that anyone may write needs the
-sticky bit. A symlink must stay in its directory. Backends are also held to the
-hash of their manifest, which proves that the file is the one that was
-registered.
+writable by group or others, its directory and those above it are not writable
+by others, nor by a group that holds anyone else. One above may be when it has
+the sticky bit, as /tmp does: there each may move only what is his own. A
+symlink must stay in its directory. Backends are also held to the hash of their
+manifest, which proves that the file is the one that was registered.
 
 A file is opened once: what is checked, hashed, asked in a child and loaded is
 one inode, whatever is put at its path meanwhile.
@@ -97,20 +97,13 @@ def check_directory(folder: Path) -> None:
     except OSError as cause:
         raise BackendRefused(f"{folder} cannot be read: {_reason(cause)}") from cause
     _check_owner(folder, facts)
-    if facts.st_mode & stat.S_IWOTH or (facts.st_mode & stat.S_IWGRP and _shared(facts.st_gid)):
-        raise BackendRefused(
-            f"the directory {folder} may be written by others (mode {facts.st_mode & 0o7777:04o})",
-            remedy=f"chmod go-w {folder}",
-        )
+    _check_writers(folder, facts)
     for above in folder.parents:
         facts = above.stat()
         # Whoever owns it may put another directory in the place of ours.
         _check_owner(above, facts)
-        mode = facts.st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise BackendRefused(
-                f"the directory {above} may be written by anyone", remedy=f"chmod o-w {above}"
-            )
+        if not facts.st_mode & stat.S_ISVTX:
+            _check_writers(above, facts)
 
 
 def digest(path: Path) -> str:
@@ -144,6 +137,15 @@ def _check_owner(path: Path, facts: os.stat_result) -> None:
         raise BackendRefused(
             f"{path} belongs to the user {_user(facts.st_uid)}",
             remedy="it must belong to root or to the user who runs this",
+        )
+
+
+def _check_writers(folder: Path, facts: os.stat_result) -> None:
+    mode = facts.st_mode
+    if mode & stat.S_IWOTH or (mode & stat.S_IWGRP and _shared(facts.st_gid)):
+        raise BackendRefused(
+            f"the directory {folder} may be written by others (mode {mode & 0o7777:04o})",
+            remedy=f"chmod go-w {folder}",
         )
 
 
