@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -90,6 +91,36 @@ def test_an_answer_is_cached_by_hash(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert probed(library, "1" * 64).reason == "asked"
 
 
+def test_an_upgrade_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another loader or probe asks more than the one whose answer is kept."""
+    monkeypatch.setenv("BEDPLATE_CACHE_DIR", str(tmp_path))
+    library = native_library_dir() / "hal.d" / "bedplate_hal_cpu.so"
+    assert probed(library, "6" * 64).devices == 1
+    kept = tmp_path / "hal" / f"{'6' * 64}.json"
+    before = json.loads(kept.read_text())
+    kept.write_text(json.dumps(before | {"devices": 9, "asked_by": "0.1 " + "0" * 32}))
+    assert probed(library, "6" * 64).devices == 1
+    assert json.loads(kept.read_text()) == before
+    kept.write_text('{"devices": 9}')  # as the first versions kept it
+    assert probed(library, "6" * 64).devices == 1
+
+
+@pytest.mark.parametrize("changed", [probe.PROGRAM, "libbedplate_hal.so"])
+def test_who_asks_is_the_program_and_the_loader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """A byte of either makes it another."""
+    asked_by = probe.asked_by.__wrapped__
+    for name in (probe.PROGRAM, "libbedplate_hal.so"):
+        (tmp_path / name).write_bytes((native_library_dir() / name).read_bytes())
+    assert asked_by().startswith(f"{ABI_VERSION} ")
+    monkeypatch.setattr(probe, "native_library_dir", lambda: tmp_path)
+    before = asked_by()
+    with (tmp_path / changed).open("ab") as file:
+        file.write(b"\0")
+    assert asked_by() != before
+
+
 def test_a_cache_that_cannot_be_used_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +162,7 @@ def test_a_cache_that_others_may_write_is_not_believed(
     library = native_library_dir() / "hal.d" / "bedplate_hal_cpu.so"
     kept = tmp_path / "hal" / f"{'4' * 64}.json"
     kept.parent.mkdir()
-    kept.write_text('{"devices": 9}')
+    kept.write_text(json.dumps({"devices": 9, "asked_by": probe.asked_by()}))
     kept.chmod(0o644)
     assert probed(library, "4" * 64).devices == 9
     kept.chmod(0o666)
@@ -184,7 +215,7 @@ def test_an_odd_end_or_answer_is_a_refusal(tmp_path: Path, body: str, words: str
 
 
 @pytest.mark.parametrize(
-    "content", ["[" * 4000, '{"devices": 1e400}', '{"devices": -3}', '{"devices": true}', "{"]
+    "content", ["[" * 4000, '{"devices": 1e400%s}', '{"devices": -3%s}', '{"devices": true%s}', "{"]
 )
 def test_a_cache_that_is_garbage_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
@@ -194,6 +225,7 @@ def test_a_cache_that_is_garbage_is_none(
     library = foreign.build(tmp_path, "minimal")
     assert probed(library, "5" * 64).devices == 1
     (path,) = (tmp_path / "cache" / "hal").iterdir()
-    path.write_text(content)
+    answer, asked_by = path.read_text(), f', "asked_by": "{probe.asked_by()}"'
+    path.write_text(content.replace("%s", asked_by))
     assert probed(library, "5" * 64) == probe.ProbeResult(None, 1)
-    assert path.read_text() == '{"devices": 1}'
+    assert path.read_text() == answer

@@ -1,13 +1,16 @@
 """The first query of a file, in a process of its own.
 
 A library that crashes or hangs when it is opened or asked takes the probe
-with it, not us. The answer is cached by the file's hash; the cache is safe to
-delete, and one that cannot be read or written, or that others could have
+with it, not us. The answer is cached by the file's hash and says who asked: after
+an upgrade it is asked again, since another version asks more. The cache is safe
+to delete, and one that cannot be read or written, or that others could have
 written, is as good as none.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import subprocess
 from dataclasses import dataclass
@@ -18,6 +21,8 @@ from bedplate.core.paths import cache_dir, native_library_dir
 from bedplate.hal import abi, trust
 from bedplate.hal.errors import HalError
 from bedplate.hal.trust import TrustedFile
+
+PROGRAM = "bedplate_hal_probe"
 
 MOST_BYTES = 4096
 """Far more than an answer takes."""
@@ -47,21 +52,33 @@ def probe(file: TrustedFile, sha256: str) -> ProbeResult:
     cached = cache_dir() / "hal" / f"{sha256}.json"
     try:
         with trust.opened(cached) as known:
-            return ProbeResult(None, _count(json.loads(known.read(MOST_BYTES))["devices"]))
+            found = json.loads(known.read(MOST_BYTES))
+        if found["asked_by"] != asked_by():
+            raise ValueError("the answer to another version's questions")
+        return ProbeResult(None, _count(found["devices"]))
     except (HalError, OSError, ValueError, KeyError, TypeError, RecursionError):
         result = ask(file)
     if result.reason is None:
         try:
             cached.parent.mkdir(parents=True, exist_ok=True)
-            files.replace(cached, json.dumps({"devices": result.devices}))
+            files.replace(cached, json.dumps({"devices": result.devices, "asked_by": asked_by()}))
         except OSError:
             pass
     return result
 
 
+@functools.cache
+def asked_by() -> str:
+    """The ABI version, and the hash of what asks: the probe's program and the loader it links."""
+    made_of = hashlib.sha256()
+    for name in (PROGRAM, "libbedplate_hal.so"):
+        made_of.update((native_library_dir() / name).read_bytes())
+    return f"{abi.ABI_VERSION} {made_of.hexdigest()[:32]}"
+
+
 def ask(file: TrustedFile, deadline_s: float = DEADLINE_S) -> ProbeResult:
     """Ask in a child process, which inherits the open file."""
-    program = str(native_library_dir() / "bedplate_hal_probe")
+    program = str(native_library_dir() / PROGRAM)
     try:
         child = subprocess.run(
             [program, str(file.path), str(file.descriptor)],
