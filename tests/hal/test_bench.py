@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bedplate.hal import certificate, conform
-from bedplate.hal.api import Device, bench_device, open_device
+from bedplate.hal.api import BENCH_QUANTITIES, Device, bench_device, open_device
 from bedplate.hal.open import device_infos, load
 from bedplate.hal.suite.run import CaseResult, select
 
@@ -31,6 +33,17 @@ def test_every_quantity_is_measured_beside_its_peer(device: Device) -> None:
         assert record.kept == record.rounds == 3
         assert record.device is not None
         assert record.device.id == "cpu:0"
+
+
+def test_the_reference_has_every_quantity_in_the_same_words(device: Device) -> None:
+    """With its unit and its peer; nothing is explained that is not measured."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "hal.md").read_text()
+    for one in bench_device(device, rounds=1):
+        words = BENCH_QUANTITIES[one.name]
+        line = f"| `{one.name}` | {one.unit} | {words} | "
+        (rest,) = [row.removeprefix(line) for row in page.splitlines() if row.startswith(line)]
+        assert (rest == "|") is (PEERS[one.name] is None)
+    assert set(BENCH_QUANTITIES) == set(PEERS)
 
 
 def test_what_cannot_run_says_why() -> None:

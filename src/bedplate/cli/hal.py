@@ -224,7 +224,7 @@ def bench(arguments: argparse.Namespace) -> int:
     """Exit 0 measured, 2 for a wrong device or number, 3 when a quantity is NOT RUN."""
     from bedplate.core.measurement import store
     from bedplate.core.seeds import choose
-    from bedplate.hal.api import bench_device, open_device
+    from bedplate.hal.api import BENCH_QUANTITIES, bench_device, open_device
 
     if arguments.rounds < 1:
         raise UsageError(f"{arguments.rounds} rounds", remedy="ask for at least 1")
@@ -235,7 +235,10 @@ def bench(arguments: argparse.Namespace) -> int:
         store(Path(arguments.out), measurements)
     if arguments.json:
         results = [measurement.to_json() for measurement in measurements]
-        print_json({"schema": "bedplate.measurements/1", "results": results})
+        explained = {one.name: BENCH_QUANTITIES[one.name] for one in measurements}
+        print_json(
+            {"schema": "bedplate.measurements/1", "quantities": explained, "results": results}
+        )
     else:
         _print_measurements(measurements)
         print(f"seed {seed}; medians of {arguments.rounds} rounds")

@@ -10,6 +10,7 @@ Backends, devices and files are chosen by name only; see `bedplate hal list`.
 """
 
 from bedplate.hal.batch import F32, I32, I64, U32, U64, Argument, Batch, Place, Scalar
+from bedplate.hal.bench import QUANTITIES as BENCH_QUANTITIES
 from bedplate.hal.bench import measure as bench_device
 from bedplate.hal.buffer import Buffer, Range, Tensor
 from bedplate.hal.conform import DeviceReport, explain_cases, liar_index, seed_liars
@@ -59,6 +60,7 @@ from bedplate.hal.timeline import Fence, Timeline
 from bedplate.hal.timer import ClockPair, DeviceTimer
 
 __all__ = [
+    "BENCH_QUANTITIES",
     "F32",
     "I32",
     "I64",

@@ -42,6 +42,18 @@ PROCESSOR = frozenset({"cpu", "liar", "shuffle"})
 """Backends whose memory is the process's, so that memcpy and memset are their peers."""
 
 COMMANDS = 300
+QUANTITIES = {
+    "call_c": "one `timeline.query` through the table, from C",
+    "call_cffi": "one `timeline.query` from Python",
+    "launch_rate": f"launches of an empty kernel of one block, in a batch of {COMMANDS}, "
+    "until it is done",
+    "launch_marginal": f"what one more such launch costs, from batches of {COMMANDS} and of 1,200",
+    "launch_one": "one such launch alone, submitted and waited for",
+    "copy_bandwidth": "a copy of 64 MiB on the device",
+    "fill_bandwidth": "a fill of 64 MiB",
+}
+"""What each name stands for."""
+
 Record = dict[str, Any]
 
 
