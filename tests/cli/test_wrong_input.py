@@ -217,7 +217,11 @@ def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> N
         ("status --verbose", 2, "unrecognized arguments: --verbose"),
         ("chat --data-dir {data}", 3, "no platform runs on .*/data; start one with `bedplate up"),
         ("chat Hi --data-dir {data}", 3, "no platform runs on"),
-        ("chat Hi --temperature -1", 2, "--temperature -1 is not a temperature; give 0 or more"),
+        (
+            "chat Hi --temperature -1",
+            2,
+            "--temperature -1 is not a temperature; give a number from 0 to 2",
+        ),
         ("chat Hi --temperature nan", 2, "--temperature nan is not a temperature"),
         ("chat Hi --max-tokens 0", 2, "--max-tokens 0 is no answer; give 1 or more"),
         ("chat Hi --max-tokens -7", 2, "--max-tokens -7 is no answer"),

@@ -62,7 +62,7 @@ def test_ignored_fields_are_documented_and_exist() -> None:
         ({"logit_bias": {"1": 5}}, "logit_bias"),
         ({"frequency_penalty": 0.5}, "frequency_penalty"),
         ({"temperature": -1}, "temperature"),
-        ({"temperature": 101}, "temperature"),
+        ({"temperature": 2.01}, "temperature"),
         ({"top_p": 0}, "top_p"),
         ({"top_k": -2}, "top_k"),
         ({"min_p": 1.5}, "min_p"),

@@ -62,7 +62,8 @@ def check(words: list[str], system: str | None, temperature: float, max_tokens: 
         raise UsageError(f"--max-tokens {max_tokens} is no answer", remedy="give 1 or more")
     if not math.isfinite(temperature) or temperature < 0:
         raise UsageError(
-            f"--temperature {temperature:g} is not a temperature", remedy="give 0 or more"
+            f"--temperature {temperature:g} is not a temperature",
+            remedy="give a number from 0 to 2",
         )
     for text in (*words, system or ""):
         if not encodable(text):

@@ -11,6 +11,7 @@ from bedplate.serving.errors import RequestRefused
 MOST_STOPS = 16
 MOST_STOP_IDS = 64
 MAX_SEED = 2**64
+HOTTEST = 2  # OpenAI's range; far above it every token is as likely as any other
 COLDEST = 1e-6  # below it a float32 softmax is greedy, and 1/temperature would overflow
 
 
@@ -38,8 +39,8 @@ class Sampling:
     def __post_init__(self) -> None:
         """Raise `RequestRefused` naming the first parameter out of range."""
         ranges: list[tuple[str, bool, str]] = [
-            ("temperature", math.isfinite(self.temperature) and 0 <= self.temperature <= 100,
-             "a number from 0 to 100"),
+            ("temperature", math.isfinite(self.temperature) and 0 <= self.temperature <= HOTTEST,
+             f"a number from 0 to {HOTTEST}"),
             ("top_k", 0 <= self.top_k < 2**31, "0 or more"),
             ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
             ("min_p", 0 <= self.min_p <= 1, "from 0 to 1"),
