@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import subprocess
 import threading
 from pathlib import Path
 
@@ -21,10 +23,13 @@ from tests.orchestrator.conftest import (
 )
 from tests.serving.files import write_gguf
 
+from bedplate.core import keyfile, keys
 from bedplate.core.errors import EnvironmentLacks, UsageError
 from bedplate.core.paths import run_dir
+from bedplate.orchestrator import platform as module
 from bedplate.orchestrator import record
 from bedplate.orchestrator.api import NotRunning, Platform, StartFailed
+from bedplate.orchestrator.launch import Launch, wait_ready
 from bedplate.serving.api import ModelFileError
 
 
@@ -58,6 +63,44 @@ def test_two_ups_at_once_end_as_one_platform(tiny_file: Path, tmp_path: Path) ->
             assert api.models.list().data[0].id == "tiny"
     finally:
         for plate in found:
+            plate.down()
+
+
+@pytest.mark.usefixtures("certified")
+@pytest.mark.parametrize("by", ["environment", "hand"])
+def test_a_key_is_shown_only_if_the_faster_start_takes_it(
+    tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """One with a key in its environment does not, and then the key is gone; a supervisor that
+    someone started by hand reads the keys of the folder."""
+    started, given = module.started, keys.make()
+    first: list[Platform] = []
+
+    def overtaken(launch: Launch) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+        monkeypatch.setattr(module, "started", started)
+        if by == "environment":
+            monkeypatch.setenv("BEDPLATE_API_KEY", given)
+            first.append(up())
+            monkeypatch.delenv("BEDPLATE_API_KEY")
+        else:
+            process = launch.start()
+            found = wait_ready(tmp_path, process, lambda text: None)
+            first.append(Platform(tmp_path, found.url, found.model, None, True, process))
+        return started(launch)
+
+    def up() -> Platform:
+        return Platform.up(str(tiny_file), data_dir=tmp_path, port=0, engine_flags=SMALL)
+
+    monkeypatch.setattr(module, "started", overtaken)
+    try:
+        second = up()
+        assert (second.started_here, second.url) == (False, first[0].url)
+        assert (second.key is None) is (by == "environment")
+        assert (tmp_path / keyfile.FILE).exists() is (by == "hand")
+        with client(second, second.key or given) as api:
+            assert api.models.list().data[0].id == "tiny"
+    finally:
+        for plate in first:
             plate.down()
 
 

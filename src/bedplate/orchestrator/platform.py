@@ -120,9 +120,11 @@ class Platform:
             on_note(f"starting {model_name(launch.model)}")
             with started(launch) as process:
                 found = wait_ready(data, process, on_note)
-        if found.pid != process.pid:  # another start was faster; the key is in force all the same
-            return replace(cls._found(data, found, wanted, on_note), key=key.made)
-        return cls(data, found.url, found.model, key.made, True, process)
+            faster = found.pid != process.pid  # another start was
+            made = key.in_force(found.url) if faster else key.made
+        if faster:
+            return replace(cls._found(data, found, wanted, on_note), key=made)
+        return cls(data, found.url, found.model, made, True, process)
 
     @classmethod
     def _found(cls, data: Path, running: record.Record, wanted: Wanted, on_note: Note) -> Platform:

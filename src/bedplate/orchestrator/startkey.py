@@ -1,4 +1,4 @@
-"""The API key that a start makes: shown when the platform answers, forgotten when it does not.
+"""The API key that a start makes: shown when the platform answers to it, forgotten when not.
 
 Until one of the two has happened the key store is held, so another start waits
 instead of living by a key that nobody will see and that may go.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import httpx
 
 from bedplate.core import keyfile, keys
 from bedplate.orchestrator import record
@@ -31,6 +33,21 @@ class StartKey:
     made: str | None = None
     faster: record.Record | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    forget: Callable[[], None] = lambda: None
+
+    def in_force(self, url: str) -> str | None:
+        """The key that was made, if the platform there takes it; else it is forgotten.
+
+        A platform that another start brought up may live by a key of its environment.
+        """
+        if self.made is None:
+            return None
+        headers = {"Authorization": f"Bearer {self.made}"}
+        answer = httpx.get(f"{url}/v1/models", headers=headers, timeout=10.0, trust_env=False)
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            self.forget()
+            return None
+        return self.made
 
 
 @contextlib.contextmanager
@@ -54,7 +71,7 @@ def start_key(data: Path, keep: bool, on_note: Note) -> Iterator[StartKey]:
         if held.made is None:
             held.close()  # a key that was there is nobody's to forget
         try:
-            yield StartKey(held.made)
+            yield StartKey(held.made, forget=held.forget)
         except BaseException:
             held.forget()
             raise
