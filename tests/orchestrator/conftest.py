@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -23,13 +24,20 @@ MESSAGES = [{"role": "user", "content": "hello"}]
 LOGS = {"engine.log", "gateway.log", "supervisor.log"}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_environment() -> Iterator[None]:
+@contextlib.contextmanager
+def clean_environment() -> Iterator[None]:
     """No configuration of the person who runs the tests; invariants at every step."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("BEDPLATE_")]:
             patch.delenv(name)
         patch.setenv("BEDPLATE_CHECK", "1")
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_environment() -> Iterator[None]:
+    """For these tests alone: what comes after them in a session has the environment as it was."""
+    with clean_environment():
         yield
 
 
@@ -45,7 +53,7 @@ def tiny_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the first open of the device leaves: a second and a half of cases, run once."""
     folder = tmp_path_factory.mktemp("certified")
-    with pytest.MonkeyPatch.context() as patch:
+    with clean_environment(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("BEDPLATE_DATA_DIR", str(folder))
         open_device("cpu").close()
     return folder / "certificates"
@@ -64,8 +72,10 @@ def plate(
     """A platform that tests share, on a new data directory; it stays as it is."""
     data = tmp_path_factory.mktemp("plate")
     shutil.copytree(certificates, data / certificates.name)
-    with Platform.up(str(tiny_file), data_dir=data, port=0, engine_flags=SMALL) as found:
-        yield found
+    with contextlib.ExitStack() as undo:
+        with clean_environment():
+            found = Platform.up(str(tiny_file), data_dir=data, port=0, engine_flags=SMALL)
+        yield undo.enter_context(found)
 
 
 @pytest.fixture
