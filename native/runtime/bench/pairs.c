@@ -97,6 +97,8 @@ int main(int argc, char **argv) {
     int32_t (*open_stream)(bp_runtime *, uint64_t, uint64_t, uint32_t *);
     *(void **)&open_fake = dlsym(library, "bp_runtime_open_fake");
     *(void **)&open_stream = dlsym(library, "bp_runtime_stream_open");
+    int32_t (*close_runtime)(bp_runtime *);
+    *(void **)&close_runtime = dlsym(library, "bp_runtime_close");
     *(void **)&allocate = dlsym(library, "bp_runtime_allocate");
     *(void **)&release = dlsym(library, "bp_runtime_free");
     bp_runtime *runtime = NULL;
@@ -119,6 +121,7 @@ int main(int argc, char **argv) {
         spent = same(runtime, 3 << 20, count);
     } else
         spent = shuffled(runtime, count);
+    must(close_runtime(runtime), "close");
     printf("%.2f\n", (double)spent / (double)count);
     return 0;
 }

@@ -12,6 +12,7 @@ use crate::block::{parts_of, Block, Index, Slab, State};
 use crate::error::{Error, Result};
 use crate::fence::{Streams, Uses, POOLS};
 use crate::gate::Seal;
+use crate::lock::locked;
 use crate::phys::Phys;
 use crate::pool::{Config, Pool};
 use crate::quick::{cut_of, NO_CLASS};
@@ -87,7 +88,7 @@ impl Allocator {
     }
 
     pub(crate) fn pool(&self, number: usize) -> MutexGuard<'_, Pool> {
-        self.pools[number].lock().unwrap_or_else(|e| e.into_inner())
+        locked(&self.pools[number])
     }
 
     pub(crate) fn pool_number(&self, pool: u32) -> Result<usize> {
@@ -289,7 +290,7 @@ impl Drop for Allocator {
             return;
         }
         for number in 0..POOLS {
-            let mut pool = self.pools[number].lock().unwrap_or_else(|e| e.into_inner());
+            let mut pool = locked(&self.pools[number]);
             let g = Ground { slab: &self.slab, streams: &self.streams, phys: &*self.phys };
             // The device may be lost; there is nobody left to tell.
             let _ = pool.store.clear(g);

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::Mutex;
 
 use crate::error::{Error, Result};
+use crate::lock::locked;
 
 /// Where a block is described in the slab.
 pub type Index = u32;
@@ -289,7 +290,7 @@ impl Slab {
 
     /// A vacant description. Its generation is kept.
     pub fn claim(&self) -> Result<Index> {
-        let mut vacant = self.vacant.lock().unwrap_or_else(|e| e.into_inner());
+        let mut vacant = locked(&self.vacant);
         if *vacant == NIL {
             *vacant = self.grow()?;
         }
@@ -300,7 +301,7 @@ impl Slab {
 
     /// Gives a description back.
     pub fn vacate(&self, index: Index) {
-        let mut vacant = self.vacant.lock().unwrap_or_else(|e| e.into_inner());
+        let mut vacant = locked(&self.vacant);
         let block = self.at(index);
         block.set_state(State::Vacant);
         block.next.set(*vacant);

@@ -11,6 +11,7 @@ use std::os::raw::{c_char, c_int, c_uint};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
+use crate::lock::locked;
 use crate::phys::{Memory, Phys, PhysError, PhysResult};
 
 const OUT_OF_MEMORY: c_int = 2;
@@ -173,7 +174,7 @@ impl Cuda {
     }
 
     fn streams(&self) -> std::sync::MutexGuard<'_, Vec<Progress>> {
-        self.streams.lock().unwrap_or_else(|e| e.into_inner())
+        locked(&self.streams)
     }
 
     fn name(&self, status: c_int) -> String {

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
+use crate::lock::locked;
 use crate::phys::{Memory, Phys, PhysError, PhysResult};
 use crate::stats::Calls;
 
@@ -49,7 +50,7 @@ impl Fake {
     }
 
     fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+        locked(&self.inner)
     }
 
     /// Timelines pass only when `reach` says so.

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 
 use crate::block::{Index, Word};
 use crate::error::{Error, Result};
+use crate::lock::locked;
 use crate::phys::{Phys, PhysError};
 use crate::quick::{Local, Quick, Shelf};
 
@@ -102,7 +103,7 @@ impl Streams {
     /// A stream over a timeline that stands at `value`. Owned by the calling
     /// thread. Slot numbers start at 0.
     pub fn open(&self, timeline: u64, value: u64, quick_limit: u64) -> Result<u32> {
-        let mut retired = self.change.lock().unwrap_or_else(|e| e.into_inner());
+        let mut retired = locked(&self.change);
         if let Some(slot) = retired.pop() {
             let stream = self.at(slot);
             stream.base.set(stream.last().wrapping_sub(value));
@@ -202,7 +203,7 @@ impl Streams {
     /// The timelines of closed streams whose work has all passed; their slots
     /// become free for new streams.
     pub fn retire(&self, phys: &dyn Phys) -> Result<Vec<u64>> {
-        let mut retired = self.change.lock().unwrap_or_else(|e| e.into_inner());
+        let mut retired = locked(&self.change);
         let mut timelines = Vec::new();
         for slot in self.slots() {
             let stream = self.at(slot);
@@ -297,7 +298,7 @@ pub struct Uses(Mutex<HashMap<Index, Vec<u32>>>);
 impl Uses {
     /// Notes a use; the block's `shared` says that there is one.
     pub fn add(&self, index: Index, stream: u32) {
-        let mut uses = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut uses = locked(&self.0);
         let streams = uses.entry(index).or_default();
         if !streams.contains(&stream) {
             streams.push(stream);
@@ -306,7 +307,7 @@ impl Uses {
 
     /// The uses of a block that is freed now, as fences of this moment.
     pub fn end(&self, streams: &Streams, index: Index) -> Vec<Fence> {
-        let mut uses = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut uses = locked(&self.0);
         uses.remove(&index)
             .unwrap_or_default()
             .into_iter()

@@ -20,6 +20,7 @@ pub mod fence;
 pub mod figures;
 pub mod gate;
 pub mod hal;
+pub mod lock;
 pub mod map;
 pub mod phys;
 pub mod plain;

@@ -5,6 +5,8 @@
 //! lived in it; memory moved from free blocks; the device again, up to the
 //! quota; at last wait for the streams that still use freed blocks.
 
+use std::collections::VecDeque;
+
 use crate::arena::Ground;
 use crate::block::{Block, Index, State, NIL};
 use crate::error::{Error, Result};
@@ -78,11 +80,15 @@ pub struct Pool {
     pub retries: u64,
     /// Its memory.
     pub store: Store,
-    pending: Vec<(Index, Vec<Fence>)>,
+    pending: VecDeque<(Index, Vec<Fence>)>,
     /// Freed blocks kept from reuse.
     pub quarantine: Quarantine,
     config: Config,
 }
+
+/// Waiting blocks that a request looks at: many streams and a long queue of frees must
+/// not make each request as long.
+const REAPED: usize = 8;
 
 fn side_of(bytes: u64) -> usize {
     usize::from(bytes > QUICK_MOST)
@@ -111,7 +117,7 @@ impl Pool {
             out_of_memory: 0,
             retries: 0,
             store: Store::new(g, config, number, addresses, piece)?,
-            pending: Vec::new(),
+            pending: VecDeque::new(),
             quarantine: Quarantine::new(name),
             config: config.clone(),
         })
@@ -179,7 +185,8 @@ impl Pool {
     ) -> Result<(Index, &'a Block)> {
         let which = side_of(bytes);
         if !self.pending.is_empty() || self.quarantine.bytes > 0 {
-            self.reap(g, false)?;
+            self.quarantine.poison(g)?;
+            self.reap_of(g, REAPED, false)?;
         }
         let (index, block) = match self.store.arenas[which].take(g, bytes, stream)? {
             Some(found) => found,
@@ -223,7 +230,7 @@ impl Pool {
         let size = block.bytes.get();
         self.tallies[side_of(size)].waiting_bytes += size;
         self.pending_free_bytes += size;
-        self.pending.push((index, uses));
+        self.pending.push_back((index, uses));
     }
 
     #[inline]
@@ -263,23 +270,27 @@ impl Pool {
     /// Frees what other streams are done with; with `wait`, all of it.
     pub fn reap(&mut self, g: Ground, wait: bool) -> Result<()> {
         self.quarantine.poison(g)?;
-        let mut waiting = std::mem::take(&mut self.pending);
-        while let Some((index, mut fences)) = waiting.pop() {
-            match self.still(g, &mut fences, wait) {
-                Ok(()) if fences.is_empty() => {
-                    let block = g.slab.at(index);
-                    let size = block.bytes.get();
-                    self.pending_free_bytes -= size;
-                    self.tallies[side_of(size)].waiting_bytes -= size;
-                    self.let_go(g, index, block);
-                }
-                Ok(()) => self.pending.push((index, fences)),
-                Err(error) => {
-                    self.pending.push((index, fences));
-                    self.pending.append(&mut waiting);
-                    return Err(error);
-                }
+        self.reap_of(g, self.pending.len(), wait)
+    }
+
+    /// Looks at the blocks that have waited longest, each once.
+    fn reap_of(&mut self, g: Ground, count: usize, wait: bool) -> Result<()> {
+        for _ in 0..count.min(self.pending.len()) {
+            let (index, mut fences) = match self.pending.pop_front() {
+                Some(first) => first,
+                None => return Ok(()),
+            };
+            let done = self.still(g, &mut fences, wait);
+            if done.is_err() || !fences.is_empty() {
+                self.pending.push_back((index, fences));
+                done?;
+                continue;
             }
+            let block = g.slab.at(index);
+            let size = block.bytes.get();
+            self.pending_free_bytes -= size;
+            self.tallies[side_of(size)].waiting_bytes -= size;
+            self.let_go(g, index, block);
         }
         Ok(())
     }
@@ -301,6 +312,7 @@ impl Pool {
 
     fn find_more(&mut self, g: Ground, which: usize, bytes: u64, stream: u32) -> Result<Index> {
         g.streams.poll(g.phys)?;
+        self.reap(g, false)?;
         self.store.settle(g, which)?;
         if let Some((index, _)) = self.store.arenas[which].take(g, bytes, stream)? {
             return Ok(index);

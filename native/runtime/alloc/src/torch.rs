@@ -17,6 +17,7 @@ use crate::allocator::Allocator;
 use crate::conf;
 use crate::cuda::Cuda;
 use crate::error::{Error, Result};
+use crate::lock::locked;
 use crate::pool::Config;
 use crate::stats::Stats;
 
@@ -47,7 +48,7 @@ impl Torch {
         if device >= DEVICES {
             return Err(Error::Invalid(format!("device {device} of at most {DEVICES}")));
         }
-        let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        let mut open = locked(&OPEN);
         if let Some(torch) = open[device] {
             return Ok(torch);
         }
@@ -69,7 +70,7 @@ impl Torch {
     /// Our stream for PyTorch's. The thread that first uses it owns its quick
     /// bins; others take the pool's lock. A process has few streams.
     fn stream(&self, stream: usize) -> Result<Known> {
-        let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        let mut streams = locked(&self.streams);
         if let Some((_, known)) = streams.iter().find(|(handle, _)| *handle == stream) {
             return Ok(*known);
         }
@@ -87,7 +88,7 @@ impl Torch {
 
     fn shard(&self, address: u64) -> MutexGuard<'_, HashMap<u64, u64>> {
         let shard = (address >> 9).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
-        self.blocks[shard as usize % SHARDS].lock().unwrap_or_else(|e| e.into_inner())
+        locked(&self.blocks[shard as usize % SHARDS])
     }
 
     fn allocate(&self, bytes: u64, stream: usize) -> Result<u64> {
@@ -160,7 +161,7 @@ pub extern "C" fn bp_runtime_torch_free(
 #[no_mangle]
 pub extern "C" fn bp_runtime_torch_record_stream(address: *mut c_void, stream: *mut c_void) {
     told(|| {
-        let open = *OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        let open = *locked(&OPEN);
         let owner = open
             .into_iter()
             .flatten()
