@@ -31,6 +31,8 @@ CHECKS: dict[str, Check] = {
     "imports": imports.only_api,
     "lengths": lengths.file_lengths,
     "clang-format": external.clang_format,
+    "rustfmt": external.rustfmt,
+    "clippy": external.clippy,
     "generated": generated.current,
     "abi": abi.append_only,
     "leaks": leaks.no_machine_facts,

@@ -1,4 +1,4 @@
-"""Checks that a tool of requirements/dev.txt makes."""
+"""Checks that a tool of requirements/dev.txt makes, or a part of cargo."""
 
 from __future__ import annotations
 
@@ -46,6 +46,39 @@ def clang_format(root: Path, fix: bool) -> list[str]:
     mode = ["-i"] if fix else ["--dry-run", "--Werror"]
     found = _run("clang-format", *mode, *sources)
     return [line for line in found if "error:" in line or "NOT RUN" in line]
+
+
+def rustfmt(root: Path, fix: bool) -> list[str]:
+    """Rust is formatted; a note where cargo has no rustfmt, which no build needs."""
+    mode = [] if fix else ["--", "--check", "-l"]
+    return [f"{line}: not formatted, run `cargo fmt` there" for line in _cargo(root, "fmt", *mode)]
+
+
+def clippy(root: Path, fix: bool) -> list[str]:
+    """Rust has no lint; a note where cargo has no clippy."""
+    target = root / "build" / "cargo-clippy"
+    words = ["--offline", "--locked", "--quiet", "--all-targets", "--target-dir", str(target)]
+    found = _cargo(root, "clippy", *words, "--message-format", "short", "--", "-D", "warnings")
+    return [line for line in found if ": error" in line] or found
+
+
+def _cargo(root: Path, tool: str, *words: str) -> list[str]:
+    """What a part of cargo printed in each crate where it failed."""
+    probe = subprocess.run(["cargo", tool, "--version"], capture_output=True, check=False)
+    if probe.returncode:
+        package = {"fmt": "rustfmt", "clippy": "rust-clippy"}[tool]
+        print(f"  note: cargo {tool} NOT RUN: not installed, in Debian `{package}`")
+        return []
+    found = []
+    for manifest in (path for path in files(root, ".toml") if path.name == "Cargo.toml"):
+        command = ["cargo", tool, *words]
+        done = subprocess.run(
+            command, cwd=manifest.parent, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            lines = (done.stdout + done.stderr).splitlines()
+            found += [line.replace(f"{root}/", "") for line in lines if line.strip()]
+    return found
 
 
 def _run(tool: str, *arguments: str) -> list[str]:
