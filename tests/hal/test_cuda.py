@@ -382,6 +382,39 @@ except OutOfDeviceMemory as error:
     assert "bytes" in told
 
 
+UNITS = """
+from bedplate.hal.native import ffi
+U = 2 << 20
+mem = d.api.mem
+out = ffi.new('uint64_t *')
+def make(units):
+    info = new('bp_memory_info', bytes=units * U, alignment=U)
+    assert mem.create(d.handle, info, out) == 0
+    return ffi.new('bp_range *', (out[0], 0, units * U))
+assert mem.reserve(d.handle, 600 * U, U, out) == 0
+place = out[0]
+two, three, one = make(2), make(3), make(1)
+map_at = lambda unit, span: mem.map(d.handle, place + unit * U, span)
+unmap = lambda unit, units: mem.unmap(d.handle, place + unit * U, units * U)
+print(map_at(1, two), map_at(3, three))
+print([map_at(unit, one) for unit in (1, 2, 5, 600)], [map_at(unit, two) for unit in (0, 599)])
+print([unmap(*word) for word in ((1, 1), (2, 1), (1, 5), (3, 2), (0, 2), (7, 1), (1, 0))])
+print(mem.unmap(d.handle, place + U // 2, U))
+print(unmap(1, 2), unmap(1, 2), map_at(2, one), map_at(1, make(1)), unmap(3, 3))
+many = [(unit, make(1)) for unit in range(10, 500)]
+print(sum(map_at(*word) for word in many), sum(unmap(unit, 1) for unit, _ in many[::2]))
+"""
+
+
+def test_what_is_mapped_is_known_unit_by_unit(programs: Forks) -> None:
+    """Mappings of several units are taken as a whole; parts and overlaps are refused."""
+    told = script("from bedplate.hal.native import new\n" + UNITS, programs).splitlines()
+    assert told[0] == "0 0"
+    assert told[1] == "[-13, -13, -13, -1] [-13, -1]"
+    assert told[2] == "[-1, -1, -1, -1, -1, -1, -1]"
+    assert told[3:] == ["-1", "0 -1 0 0 0", "0 0"]
+
+
 @pytest.mark.skipif(REAL, reason="this machine has a driver")
 def test_without_a_driver_it_says_so_and_others_work() -> None:
     """One sentence in the listing; cpu stays."""
