@@ -2,8 +2,8 @@
 
     .venv/bin/python tools/device.py [--out DIR] [--quick]
 
-Three steps, each a process of its own: the tests marked `device`, the full
-tier of `hal conform cuda`, and `benchmarks.hal.cuda`. The certificate goes to
+Four steps, each a process of its own: the tests marked `device`, the full tier
+of `hal conform cuda`, and the benchmarks of BENCHMARKS. The certificate goes to
 `<out>/certificates/<date>-<device>-<backend>.json`, the measurements to
 `<out>/results/<date>-<machine>-<device>.json`; `out` is `benchmarks`. A step
 that failed does not stop the next.
@@ -32,6 +32,8 @@ NODES = (NVIDIA, "dev/kfd", "dev/dri/renderD128")
 ENTRY = "from bedplate.cli.main import entry; entry()"
 NO_TESTS = 5
 """pytest's exit code when it has collected nothing."""
+BENCHMARKS = ("benchmarks.hal.cuda", "benchmarks.runtime.cuda")
+"""What the backend adds to the driver; the runtime beside the driver's own ways."""
 VERDICTS = {0: "passed", 1: "FAILED", 3: "NOT RUN"}
 
 
@@ -60,10 +62,10 @@ def conform(out: Path) -> int:
         return run([*words, "--out", out])
 
 
-def benchmark(out: Path, quick: bool) -> int:
-    """What the backend adds to the driver."""
+def benchmark(module: str, out: Path, quick: bool) -> int:
+    """Measure and store; a later run adds to the file of an earlier one."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    return run(["-m", "benchmarks.hal.cuda", "--out", out, *(["--quick"] if quick else [])])
+    return run(["-m", module, "--out", out, *(["--quick"] if quick else [])])
 
 
 def device_name() -> str | None:
@@ -87,13 +89,13 @@ def suite(out: Path, quick: bool) -> dict[str, int]:
     codes = {"tests marked device": tests()}
     name = device_name()
     if name is None:
-        return codes | {"hal conform cuda": 3, "benchmarks.hal.cuda": 3}
+        return codes | dict.fromkeys(("hal conform cuda", *BENCHMARKS), 3)
     day = time.strftime("%Y-%m-%d", time.gmtime())
     results = results_path(out / "results", machine_facts(), day)
     certificate = out / "certificates" / f"{day}-{name}-cuda.json"
     codes["hal conform cuda"] = conform(certificate)
     measured = results.with_name(f"{results.stem}-{name}.json")
-    return codes | {"benchmarks.hal.cuda": benchmark(measured, quick)}
+    return codes | {module: benchmark(module, measured, quick) for module in BENCHMARKS}
 
 
 def verdict(codes: Sequence[int]) -> int:
@@ -114,7 +116,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = Path("/")) -> int:
     print(f"accelerator: {', '.join('/' + node for node in found)}", flush=True)
     codes = suite(given.out.absolute(), given.quick)
     for step, code in codes.items():
-        print(f"{step:<22}{VERDICTS.get(code, 'FAILED')}")
+        print(f"{step:<26}{VERDICTS.get(code, 'FAILED')}")
     return verdict(list(codes.values()))
 
 

@@ -42,9 +42,10 @@ def test_a_failed_step_does_not_stop_the_next(
     monkeypatch.setattr(device, "tests", lambda: 1)
     monkeypatch.setattr(device, "device_name", lambda: "h200")
     monkeypatch.setattr(device, "conform", lambda out: given.append(out) or 3)
-    monkeypatch.setattr(device, "benchmark", lambda out, quick: given.append(out) or 0)
+    monkeypatch.setattr(device, "benchmark", lambda name, out, quick: given.append(out) or 0)
     assert device.main(["--out", str(node)], node) == 1
-    certificate, results = given
+    certificate, results, *others = given
+    assert others == [results]
     assert certificate.parent == node / "certificates"
     assert certificate.name.endswith("-h200-cuda.json")
     assert results.parent == node / "results"

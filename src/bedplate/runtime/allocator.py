@@ -13,7 +13,6 @@ value has passed.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from types import TracebackType
@@ -33,6 +32,7 @@ OPTIONS_VARIABLE = "BEDPLATE_RUNTIME_ALLOC_CONF"
 PIECE_BYTES = 2 << 20
 """What every device that maps addresses maps: the least of CUDA's devices."""
 
+_BLOCK = ffi.typeof("bp_runtime_block *")
 _SEALS = {"open": 0, "count": 1, "refuse": 2}
 Seal = Literal["open", "count", "refuse"]
 
@@ -57,17 +57,41 @@ class Stream:
 
 
 class Block:
-    """A live block. `bytes` is its size as cut, at least what was asked."""
+    """A live block. `bytes` is its size as cut, at least what was asked.
 
-    __slots__ = ("_memory", "address", "bytes", "handle", "memory", "offset")
+    Its fields are read when they are asked for: a pair of allocate and free needs none.
+    """
+
+    __slots__ = ("_memory", "_native")
 
     def __init__(self, memory: Allocator, native: Any) -> None:
         self._memory = memory
-        self.handle = int(native.handle)
-        self.address = int(native.address)
-        self.bytes = int(native.bytes)
-        self.memory = int(native.memory)
-        self.offset = int(native.offset)
+        self._native = native
+
+    @property
+    def handle(self) -> int:
+        """Its name; 0 for a block of no bytes."""
+        return int(self._native.handle)
+
+    @property
+    def address(self) -> int:
+        """Its address; a number of ours on devices without addresses."""
+        return int(self._native.address)
+
+    @property
+    def bytes(self) -> int:
+        """Its size as cut."""
+        return int(self._native.bytes)
+
+    @property
+    def memory(self) -> int:
+        """The device's memory that it lies in; 0 where only addresses name it."""
+        return int(self._native.memory)
+
+    @property
+    def offset(self) -> int:
+        """Where in that memory."""
+        return int(self._native.offset)
 
     def used_on(self, stream: Stream) -> None:
         """Work on another stream uses it: its free waits for that stream too."""
@@ -77,9 +101,14 @@ class Block:
 
     def free(self) -> None:
         """Give it back. Raises BadBlock the second time."""
-        tracer = self._memory.tracer
-        with tracer.freeing(self) if tracer else contextlib.nullcontext():
-            check(library().bp_runtime_free(self._memory.native, self.handle))
+        memory = self._memory
+        if memory.tracer is None:
+            status = memory.free_native(memory.native, self._native.handle)
+            if status:
+                check(status)
+            return
+        with memory.tracer.freeing(self):
+            check(memory.free_native(memory.native, self._native.handle))
 
     @property
     def range(self) -> Range:
@@ -106,16 +135,19 @@ class Pool:
         """
         if not 0 <= bytes < 1 << 64:
             raise OptionsInvalid(f"a block of {bytes} bytes", remedy="ask for 0 or more")
-        out = ffi.new("bp_runtime_block *")
-        native, latency = self._memory.native, self._memory.latency
-        start_ns = time.monotonic_ns() if latency else 0
-        status = library().bp_runtime_allocate(native, self.number, bytes, stream.number, out)
-        if latency:
-            latency.observe((time.monotonic_ns() - start_ns) / 1e9)
-        check(status)
-        block = Block(self._memory, out)
-        if self._memory.tracer:
-            self._memory.tracer.allocated(block, bytes, stream, self.number)
+        memory = self._memory
+        out = ffi.new(_BLOCK)
+        if memory.latency is None:
+            status = memory.allocate_native(memory.native, self.number, bytes, stream.number, out)
+        else:
+            start_ns = time.monotonic_ns()
+            status = memory.allocate_native(memory.native, self.number, bytes, stream.number, out)
+            memory.latency.observe((time.monotonic_ns() - start_ns) / 1e9)
+        if status:
+            check(status)
+        block = Block(memory, out)
+        if memory.tracer is not None:
+            memory.tracer.allocated(block, bytes, stream, self.number)
         return block
 
     def limit(self, bytes: int) -> None:
@@ -147,6 +179,9 @@ class Allocator:
 
     def _start(self, native: Any) -> None:
         self.native = native
+        # Looked up once: each look costs as much as the call.
+        self.allocate_native = library().bp_runtime_allocate
+        self.free_native = library().bp_runtime_free
         self._segments: dict[int, Buffer] = {}
         self.latency: Histogram | None = None
         self.tracer: Tracer | None = None
