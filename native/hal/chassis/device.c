@@ -82,6 +82,15 @@ int32_t bp_device_add(bp_device *device, bp_object *object, bp_kind kind) {
     return BP_OK;
 }
 
+int32_t bp_device_give(bp_device *device, bp_object *object, bp_kind kind, uint64_t *out) {
+    pthread_mutex_lock(&device->lock);
+    int32_t status = bp_device_add(device, object, kind);
+    if (status == BP_OK)
+        *out = object->handle;
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
 void bp_device_remove(bp_device *device, bp_object *object) {
     device->queue_count -= object->kind == BP_KIND_QUEUE;
     if (object->previous)

@@ -75,6 +75,10 @@ void bp_device_lose(bp_device *device, const char *text);
 /* Puts a new object on the device's list and publishes it. Holds the lock. */
 int32_t bp_device_add(bp_device *device, bp_object *object, bp_kind kind);
 
+/* The same for a caller without the lock, who is given the handle; from then on another may
+ * release it. */
+int32_t bp_device_give(bp_device *device, bp_object *object, bp_kind kind, uint64_t *out);
+
 /* Takes it off the list. Holds the lock. */
 void bp_device_remove(bp_device *device, bp_object *object);
 

@@ -6,11 +6,7 @@
 #include "visit.h"
 
 static int32_t publish(bp_device *device, bp_object *queue, uint64_t *out) {
-    pthread_mutex_lock(&device->lock);
-    int32_t status = bp_device_add(device, queue, BP_KIND_QUEUE);
-    if (status == BP_OK)
-        *out = queue->handle;
-    pthread_mutex_unlock(&device->lock);
+    int32_t status = bp_device_give(device, queue, BP_KIND_QUEUE, out);
     if (status) {
         bp_driver_own.stop(queue);
         bp_driver_own.free_queue(queue);

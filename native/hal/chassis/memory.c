@@ -35,13 +35,12 @@ void bp_memory_free(bp_device *device, bp_memory *memory) {
 }
 
 int32_t bp_memory_publish(bp_device *device, bp_memory *memory, uint64_t *out) {
-    pthread_mutex_lock(&device->lock);
-    int32_t status = bp_device_add(device, &memory->object, BP_KIND_MEMORY);
-    if (status)
+    int32_t status = bp_device_give(device, &memory->object, BP_KIND_MEMORY, out);
+    if (status) {
+        pthread_mutex_lock(&device->lock);
         bp_memory_free(device, memory);
-    else
-        *out = memory->object.handle;
-    pthread_mutex_unlock(&device->lock);
+        pthread_mutex_unlock(&device->lock);
+    }
     return status;
 }
 

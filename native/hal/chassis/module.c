@@ -36,11 +36,7 @@ static int32_t load_on(bp_device *device, const bp_module_source *source, uint64
     if (status == BP_OK) {
         for (uint32_t i = 0; i < module->kernel_count; i++)
             module->names[i] = bp_module_kernel(module, i)->name;
-        pthread_mutex_lock(&device->lock);
-        status = bp_device_add(device, &module->object, BP_KIND_MODULE);
-        if (status == BP_OK)
-            *out = module->object.handle;
-        pthread_mutex_unlock(&device->lock);
+        status = bp_device_give(device, &module->object, BP_KIND_MODULE, out);
     }
     if (status)
         bp_module_free(module);

@@ -72,13 +72,9 @@ static int32_t create(uint64_t handle, uint64_t initial, uint64_t *out) {
     if (timeline) {
         atomic_init(&timeline->value, initial);
         pthread_mutex_init(&timeline->lock, NULL);
-        pthread_mutex_lock(&device->lock);
-        status = bp_device_add(device, &timeline->object, BP_KIND_TIMELINE);
+        status = bp_device_give(device, &timeline->object, BP_KIND_TIMELINE, out);
         if (status)
             bp_timeline_free(timeline);
-        else
-            *out = timeline->object.handle;
-        pthread_mutex_unlock(&device->lock);
     }
     bp_device_leave(device);
     return status;
