@@ -7,8 +7,19 @@ import gc
 import numpy as np
 import pytest
 
-from bedplate.hal.api import Device, DType, InvalidArgument, Tensor
+from bedplate.hal.api import Device, DType, InvalidArgument, OutOfDeviceMemory, Tensor
 from bedplate.hal.native import new
+
+
+def test_a_device_counts_what_it_gave(device: Device) -> None:
+    """What is asked for beyond the rest is refused with both numbers; what is released is back."""
+    total, kept = device.info.memory_bytes, device.allocate(1 << 20)
+    left = total - (1 << 20)
+    with pytest.raises(OutOfDeviceMemory, match=f"{left + 1} bytes .* {left} of {total} are left"):
+        device.allocate(left + 1)
+    kept.release()
+    with pytest.raises(OutOfDeviceMemory, match=f"{total} of {total} are left"):
+        device.allocate(total + 1)
 
 
 def test_a_view_is_the_memory(device: Device) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -38,6 +39,21 @@ def test_a_graph_is_what_its_batches_were(device: Device, queue: Queue, kernels:
     assert queue.download(seen).tolist() == [3] * 5
     graph.destroy()
     graph.destroy()
+
+
+def test_a_graph_keeps_what_it_writes_to(device: Device, queue: Queue) -> None:
+    """Until it is destroyed, whatever becomes of the batch and of the names."""
+    buffer, batch = device.allocate(64), Batch()
+    batch.fill(buffer, 0)
+    graph, seen = queue.record(batch), weakref.ref(buffer)
+    del buffer
+    batch.clear()
+    gc.collect()
+    assert seen() is not None
+    graph.destroy()
+    del graph
+    gc.collect()
+    assert seen() is None
 
 
 def test_a_launch_has_fences_as_a_batch_has(device: Device, queue: Queue) -> None:

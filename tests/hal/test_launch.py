@@ -142,15 +142,31 @@ def test_a_grid_that_is_none_is_refused(kernels: Module, grid: tuple[int, ...]) 
 def test_too_many_parameter_bytes_are_refused(
     device: Device, queue: Queue, kernels: Module
 ) -> None:
-    """4096 packed bytes fit, one more does not."""
-    fits, too_long = Batch(), Batch()
+    """4096 packed bytes fit, also behind a batch whose room is less; one more does not."""
+    small, fits, too_long = Batch(), Batch(), Batch()
     out = device.allocate(256)
+    small.fill(out, 0)
+    queue.submit(small)
+    queue.synchronize(SECOND_NS)
     fits.launch(kernels.kernel("echo"), (1,), [out, bytes(4088)])
     too_long.launch(kernels.kernel("echo"), (1,), [out, bytes(4089)])
     queue.submit(fits)
     queue.synchronize(SECOND_NS)
     with pytest.raises(InvalidArgument, match="more than 4096"):
         queue.submit(too_long)
+
+
+def test_a_wrong_argument_is_named(device: Device, queue: Queue, kernels: Module) -> None:
+    """A range by what is wrong with it, another by its number, kind and size."""
+    buffer = device.allocate(64)
+    outside, odd = Batch(), Batch()
+    outside.launch(kernels.kernel("nothing"), (1,), [U64(1), Range(buffer, 8, 64)])
+    odd.launch(kernels.kernel("nothing"), (1,), [buffer, U64(1)])
+    odd._commands[0].arguments[1].kind = 7
+    with pytest.raises(InvalidArgument, match=r"command 0: an argument: offset 8 \+ 64 bytes"):
+        queue.submit(outside)
+    with pytest.raises(InvalidArgument, match="command 0: argument 1 has kind 7 and 8 bytes at "):
+        queue.submit(odd)
 
 
 @pytest.mark.parametrize("block", [0, 3, 99])

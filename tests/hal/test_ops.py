@@ -7,6 +7,7 @@ import pytest
 
 from bedplate.hal import abi
 from bedplate.hal.api import (
+    Batch,
     Device,
     DType,
     InvalidArgument,
@@ -162,3 +163,13 @@ def test_a_stride_that_no_field_holds_is_refused(device: Device) -> None:
     wide = Tensor(buffer, 0, (1, 1), "f4", (1 << 70, 1))
     with pytest.raises(InvalidArgument, match="strides"):
         device.plan_op("reduce", [wide, None, Tensor(buffer, 0, (1,), "f4")])
+
+
+def test_a_tensor_too_many_is_refused_with_the_batch(device: Device, queue: Queue) -> None:
+    """By the device, which counts them; while it is recorded it is taken for a written one."""
+    x, out = device.upload(np.ones((2, 32), "f4")), device.empty((2, 32), DType.BF16)
+    plan, batch = device.plan_op("convert", [x, None, out]), Batch()
+    batch.op(plan, [x, None, out, x])
+    assert [len(ranges) for ranges in batch.uses()] == [1, 2]
+    with pytest.raises(InvalidArgument, match="command 0"):
+        queue.submit(batch)

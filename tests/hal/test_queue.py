@@ -154,6 +154,18 @@ def test_overlapping_copies_and_odd_fills_are_refused(device: Device, queue: Que
             queue.submit(batch)
 
 
+def test_a_queue_that_waits_for_a_fence_sleeps(device: Device, queue: Queue) -> None:
+    """It looks now and then whether it was cancelled, and leaves the processor to others."""
+    gate, done = device.timeline(), device.timeline()
+    queue.submit(Batch(), wait=[(gate, 1)], signal=[(done, 1)])
+    before = time.process_time()
+    time.sleep(0.3)
+    used = time.process_time() - before
+    gate.signal(1)
+    done.wait(1, SECOND_NS)
+    assert used < 0.15
+
+
 def test_a_poisoned_fence_poisons_what_waits_for_it(
     device: Device, queue: Queue, kernels: Module
 ) -> None:
