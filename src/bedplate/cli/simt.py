@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bedplate.cli import occupancy
 from bedplate.cli.flags import common_flags
 from bedplate.cli.output import note, print_json
 from bedplate.core.errors import EXIT_DONE, UsageError
@@ -50,6 +51,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="run both engines and stop at the first register that differs",
     )
     verb.set_defaults(run=run)
+    occupancy.add_verb(inner)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,7 +18,18 @@ from bedplate.simt.errors import (
 )
 from bedplate.simt.machine import Kernel, LoadedModule, Machine, Run
 from bedplate.simt.memory import HostWindow
+from bedplate.simt.occupancy import (
+    ARCHITECTURES,
+    Architecture,
+    Occupancy,
+    Usage,
+    architecture,
+    by_block_size,
+    occupancy,
+)
 from bedplate.simt.parser import parse
+from bedplate.simt.ptxas import Resources
+from bedplate.simt.ptxas import read as read_ptxas
 from bedplate.simt.request import Request, sizes
 from bedplate.simt.request import changed as changed_arrays
 from bedplate.simt.request import read as read_request
@@ -26,6 +37,8 @@ from bedplate.simt.request import value as argument_value
 from bedplate.simt.verify import Verified, verify
 
 __all__ = [
+    "ARCHITECTURES",
+    "Architecture",
     "CompilerFailed",
     "DeviceArray",
     "EnginesDiffer",
@@ -35,16 +48,23 @@ __all__ = [
     "LaunchInvalid",
     "LoadedModule",
     "Machine",
+    "Occupancy",
     "OutOfDeviceMemory",
     "PtxInvalid",
     "PtxUnsupported",
     "Request",
+    "Resources",
     "Run",
     "SimtFault",
+    "Usage",
     "Verified",
+    "architecture",
     "argument_value",
+    "by_block_size",
     "changed_arrays",
+    "occupancy",
     "parse",
+    "read_ptxas",
     "read_request",
     "sizes",
     "verify",
