@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,11 +35,14 @@ def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout
 
+    begun = time.monotonic()
     up = run("up", tiny_file, "--port", 0, *SMALL)
     assert "uses cpu:0: " in up
     assert "starting " in up
     assert "> Name three seas." in up
     assert re.search(r"first token after \d+ ms, \d+ tokens at \d+ tokens/s", up)
+    (seconds,) = re.findall(r"tiny answers at http://127.0.0.1:\d+/v1 after (\d+\.\d) s\n", up)
+    assert float(seconds) <= time.monotonic() - begun
     key = re.findall(r"API key, shown once: (bp-\S+)", up)[0]
     assert up.count(key) == 2  # and in the example that works as it stands
     assert f"`bedplate down --data-dir {tmp_path}` stops it" in up
