@@ -226,6 +226,10 @@ def _access(name: str, operation: str, space: str, bits: int, count: int) -> str
     space = space if space in ("shared", "local", "generic") else "global"
     record = abi.FaultRecord
     moves = _moves(operation, bits, count, "%host")
+    halves, start = "  br label %head", "[ %mask, %entry ]"
+    if count == 1 and space == "global":
+        halves = _halves(operation, bits)
+        start = "[ %mask, %halves ], [ %mask, %ranged ]"
     return f"""
 declare i32 @llvm.cttz.i32(i32, i1)
 define i32 @{name}(ptr %launch, ptr %block, ptr %warp, i32 %number, <32 x i64> %addresses,
@@ -233,9 +237,9 @@ define i32 @{name}(ptr %launch, ptr %block, ptr %warp, i32 %number, <32 x i64> %
 entry:
   %where = alloca [32 x i64], align 64
   store <32 x i64> %addresses, ptr %where, align 64
-  br label %head
+{halves}
 head:
-  %left = phi i32 [ %mask, %entry ], [ %rest, %found ]
+  %left = phi i32 {start}, [ %rest, %found ]
   %none = icmp eq i32 %left, 0
   br i1 %none, label %done, label %turn
 turn:
@@ -245,8 +249,8 @@ turn:
   %lane = zext i32 %narrow to i64
   %p = getelementptr i64, ptr %where, i64 %lane
   %address = load i64, ptr %p
-  %low = and i64 %address, {bytes_ - 1}
-  %aligned = icmp eq i64 %low, 0
+  %rest0 = and i64 %address, {bytes_ - 1}
+  %aligned = icmp eq i64 %rest0, 0
   br i1 %aligned, label %find, label %fault
 find:
   %host = call ptr @find.{space}(ptr %launch, ptr %block, ptr %warp, i64 %lane, i64 %address,
@@ -281,6 +285,58 @@ done:
   ret i32 1
 }}
 """
+
+
+def _halves(operation: str, bits: int) -> str:
+    """A full warp whose half-warps are contiguous, in the first window: rows of a tile.
+
+    Two moves serve it; anything else goes on to look at each lane.
+    """
+    size = bits // 8
+    steps = ", ".join(f"i64 {lane % 16 * size}" for lane in range(LANES))
+    order = ", ".join(f"i32 {lane // 16 * 16}" for lane in range(LANES))
+    kind = f"<16 x i{bits}>"
+    source, target = ("host", "data") if operation == "load" else ("data", "host")
+    window = abi.Window
+    return f"""  br label %halves
+halves:
+  %firsts = shufflevector <32 x i64> %addresses, <32 x i64> poison, <32 x i32> <{order}>
+  %steps = sub <32 x i64> %addresses, %firsts
+  %alike = icmp eq <32 x i64> %steps, <{steps}>
+  %bits = bitcast <32 x i1> %alike to i32
+  %both = and i32 %bits, %mask
+  %regular = icmp eq i32 %both, -1
+  br i1 %regular, label %ranged, label %head
+ranged:
+  %hpw = getelementptr i8, ptr %launch, i64 {_at(abi.Launch, "windows")}
+  %hwindows = load ptr, ptr %hpw
+  %hbase = load i64, ptr %hwindows
+  %hps = getelementptr i8, ptr %hwindows, i64 {_at(window, "size")}
+  %hsize = load i64, ptr %hps
+  %hph = getelementptr i8, ptr %hwindows, i64 {_at(window, "host")}
+  %hhost = load i64, ptr %hph
+  %low = extractelement <32 x i64> %addresses, i32 0
+  %high = extractelement <32 x i64> %addresses, i32 16
+  %lowoffset = sub i64 %low, %hbase
+  %highoffset = sub i64 %high, %hbase
+  %lowhost = call ptr @inside(i64 %lowoffset, i64 %hsize, i64 {16 * size}, i64 %hhost)
+  %highhost = call ptr @inside(i64 %highoffset, i64 %hsize, i64 {16 * size}, i64 %hhost)
+  %lowlost = icmp eq ptr %lowhost, null
+  %highlost = icmp eq ptr %highhost, null
+  %either = or i64 %low, %high
+  %odd = and i64 %either, {size - 1}
+  %isodd = icmp ne i64 %odd, 0
+  %anylost = or i1 %lowlost, %highlost
+  %bad = or i1 %anylost, %isodd
+  br i1 %bad, label %head, label %quick
+quick:
+  %lowdata = getelementptr i8, ptr %data, i64 0
+  %highdata = getelementptr i8, ptr %data, i64 {16 * size}
+  %lowvalue = load {kind}, ptr %low{source}, align {size}
+  store {kind} %lowvalue, ptr %low{target}, align {size}
+  %highvalue = load {kind}, ptr %high{source}, align {size}
+  store {kind} %highvalue, ptr %high{target}, align {size}
+  ret i32 1"""
 
 
 def _moves(operation: str, bits: int, count: int, host: str) -> str:
