@@ -29,9 +29,13 @@ FFF0000000000000 7FF8000000000001 7FF0000000000001 FFF8123456789ABC 400921FB5444
 3FD5555555555555 C05EDCCCCCCCCCCD 3FEFFFFFFFFFFFFF 41DFFFFFFFC00000 C1E0000000000000
 3CA0000000000001 0020000000000001
 """
+HALVES = """
+0000 8000 3C00 BC00 0001 8001 03FF 0400 7BFF 7C00 FC00 7E01 7D01 FE12 3555 4248 C2F7 3BFF
+3F80 BF80 007F 0080 7F7F 7F80 FF80 7FC1 7F81 4049
+"""
 FLOATS = {
     kind: [int(word, 16) for word in text.split()]
-    for kind, text in (("f32", SINGLES), ("f64", DOUBLES))
+    for kind, text in (("f16", HALVES), ("bf16", HALVES), ("f32", SINGLES), ("f64", DOUBLES))
 }
 WHOLE = (0, 1, 2, 3, 5, 7, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 32767, 32768, 65535)
 EXTREMES = (-1, -2, -3, -128, -32768, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
@@ -81,16 +85,20 @@ def kernel(chosen: Sequence[tuple[str, Form, dict[str, str]]]) -> tuple[str, np.
         types = _types(form, slots)
         inputs, outputs = [], []
         for place in form.inputs:
+            if place.kind == "carry":
+                continue
             kind = types[place.name].name
             if kind == "pred":
                 inputs.append("%q")
                 continue
             register = f"%i{number}{place.name}"
             declared.append(f".reg .{_register(kind)} {register};")
-            body.append(f"ld.global.{kind} {register}, [%rd1+{len(rows) * 1024}];")
+            body.append(f"ld.global.{_loaded(kind)} {register}, [%rd1+{len(rows) * 1024}];")
             rows.append([v for block in range(4) for v in values(kind, 5 * len(rows) + 9 * block)])
             inputs.append(register)
         for place in form.outputs:
+            if place.kind == "carry":
+                continue
             kind = types[place.name].name
             declared.append(f".reg .{_register(kind)} %o{number}{place.name};")
             outputs.append(f"%o{number}{place.name}")
@@ -101,4 +109,9 @@ def kernel(chosen: Sequence[tuple[str, Form, dict[str, str]]]) -> tuple[str, np.
 
 def _register(kind: str) -> str:
     """The type of a register that holds a type; there are none of 8 bits."""
-    return f"{kind[0]}16" if kind[1:] == "8" else kind
+    return f"{kind[0]}16" if kind[1:] == "8" else _loaded(kind)
+
+
+def _loaded(kind: str) -> str:
+    """Half floats are loaded as bits."""
+    return "b16" if kind in ("f16", "bf16") else kind

@@ -32,6 +32,7 @@ class Code(IntEnum):
     CANCELLED = 5
     BARRIER = 6
     MEMORY = 7
+    SYNC = 8
 
 
 class Window(Structure):

@@ -27,7 +27,7 @@ from bedplate.simt.warp import Plan, WarpBuilder
 
 _TEXTS: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"round\.\S+", rounding.text),
-    (r"(?:load|store|scatter)\.\S+", resolve.text),
+    (r"(?:load|store|scatter|atomic)\.\S+", resolve.text),
 )
 """Functions that a kernel may call, and who writes them."""
 

@@ -75,6 +75,7 @@ class Emitter:
         self.symbols: dict[str, int] = {}
         self.parameter_offsets: dict[str, int] = {}
         self.local_bytes = 0
+        self.live: Any = None
         self.windows: dict[str, tuple[Any, Any, Any]] = {}
         self.scratch = lanes.room(self.entry, 32 * LANES, 64)
 

@@ -26,17 +26,18 @@ from bedplate.simt import abi, arguments, graph, grid
 from bedplate.simt.arguments import DeviceArray
 from bedplate.simt.errors import LaunchFailed, LaunchInvalid
 from bedplate.simt.memory import DEFAULT_BYTES, HostWindow, Memory
-from bedplate.simt.module import Function, Module
+from bedplate.simt.module import Function, Instruction, Module
 from bedplate.simt.parser import parse
 from bedplate.simt.scalar import LANES
+from bedplate.simt.signature.atomic import ORDERED
 from bedplate.simt.uniformity import Layout
 
 MOST_THREADS = 1024
 """Threads of a block, for every architecture since sm_20."""
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 MOST_BLOCK = (1024, 1024, 64)
-DEFAULT_BUDGET = 1 << 40
-"""Instructions of one warp before a launch counts as endless: some minutes."""
+DEFAULT_BUDGET = 1 << 34
+"""Instructions of one warp before a launch counts as endless: half a minute or more."""
 DYNAMIC_SHARED_LIMIT = 227 << 10
 
 
@@ -72,6 +73,7 @@ class Machine:
         self.seed = seed
         self.memory = Memory(memory, windows)
         self.threads = threads or grid.threads_of_host()
+        self.threads_given = threads is not None
         self.cancel = ctypes.c_uint32(0)
         """Set it from another thread and every running kernel ends at its next loop."""
 
@@ -151,6 +153,8 @@ class Kernel:
         self.graph = graph.build(function)
         self.places = compiler.places(function, loaded.module.variables)
         self._code: dict[Any, Any] = {}
+        self.ordered = any(_is_ordered(made) for made in function.instructions)
+        """Whether results depend on which block comes first; it then runs on one thread."""
 
     @property
     def name(self) -> str:
@@ -201,7 +205,9 @@ class Kernel:
         code = self.code(Layout.of(shape.block), full=shape.threads % LANES == 0)
         make = self.launches(shape, parameters, budget)
         began = time.perf_counter_ns()
-        record = grid.run(code.launch, make, shape.blocks, self.machine.threads)
+        alone = self.ordered and not self.machine.threads_given
+        threads = 1 if alone else self.machine.threads
+        record = grid.run(code.launch, make, shape.blocks, threads)
         elapsed = time.perf_counter_ns() - began
         if record is not None:
             raise self.failure(shape, record)
@@ -291,6 +297,13 @@ class Kernel:
                 address=record.addresses[lane] if touched else None,
             )
         return LaunchFailed(text, status=status, fault=fault)
+
+
+def _is_ordered(made: Instruction) -> bool:
+    """Whether an atomic's outcome depends on its turn among blocks."""
+    if made.form.group != "atomic" or made.slots.get("space") == "shared":
+        return False
+    return made.slots["op"] in ORDERED or made.type.kind == "float"
 
 
 _STATUS: Mapping[abi.Code, LaunchStatus] = {

@@ -129,11 +129,17 @@ class _Operands:
         found: dict[str, Operand | None] = {}
         outputs, inputs = list(form.outputs), list(form.inputs)
         for position, place in enumerate(outputs):
+            if place.kind == "carry":
+                found[place.name] = parser.carry()
+                continue
             if position and not parser.accept("|"):
                 found[place.name] = None
                 continue
             found[place.name] = self._output(place)
         for position, place in enumerate(inputs):
+            if place.kind == "carry":
+                found[place.name] = parser.carry()
+                continue
             if (position or outputs) and not parser.accept(","):
                 if not place.optional:
                     parser.fail(f"{name} lacks its operand {place.name}")

@@ -374,6 +374,12 @@ class Parser:
         scope.registers[name] = made
         return made
 
+    def carry(self) -> Register:
+        """The carry flag, which each function has once and no text names."""
+        name = "CC.CF"
+        scope = self.scopes[1]
+        return scope.registers.get(name) or self.declare(scope, name, SCALARS["pred"])
+
     def variable(self, name: str) -> Variable | None:
         """The variable of that name, from the innermost scope out."""
         for scope in reversed(self.scopes):

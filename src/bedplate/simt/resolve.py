@@ -17,6 +17,7 @@ from llvmlite import ir
 
 from bedplate.simt import abi, lanes
 from bedplate.simt.lanes import I1, I32, I64
+from bedplate.simt.nans import CANONICAL
 from bedplate.simt.scalar import LANES, SCALARS
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from bedplate.simt.lowering.memory import Access
 
 ADDRESS = {32: SCALARS["u32"], 64: SCALARS["u64"]}
-_NAME = re.compile(r"(load|store|scatter)\.(\w+)\.(\d+)x(\d+)(?:\.(\d+))?")
+_NAME = re.compile(r"(load|store|scatter|atomic)\.(\w+)\.(\d+)x(\d+)(?:\.(\d+))?(?:\.(\w+))?")
 
 
 def window(e: Emitter, space: str) -> tuple[Any, Any, Any]:
@@ -78,6 +79,16 @@ def store(e: Emitter, access: Access, addresses: Any, mask: Any, values: Sequenc
     _call(e, "store", access, addresses, mask)
 
 
+def atomic(
+    e: Emitter, access: Access, operation: str, addresses: Any, mask: Any, values: Sequence[Any]
+) -> Any:
+    """Change each lane's place in turn; the old values of the active lanes."""
+    _fill(e, access, values)
+    _call(e, "atomic", access, addresses, mask, f".{operation}")
+    kind = lanes.vector(lanes.integer(access.bits))
+    return e.builder.load(_part(e, access, 2), typ=kind, align=16)
+
+
 def scatter(e: Emitter, access: Access, hosts: Any, mask: Any, values: Sequence[Any]) -> None:
     """Store to addresses of the host that were checked already."""
     _fill(e, access, values)
@@ -96,10 +107,12 @@ def _fill(e: Emitter, access: Access, values: Sequence[Any]) -> None:
         e.builder.store(value, _part(e, access, number), align=16)
 
 
-def _call(e: Emitter, operation: str, access: Access, addresses: Any, mask: Any) -> None:
+def _call(
+    e: Emitter, operation: str, access: Access, addresses: Any, mask: Any, more: str = ""
+) -> None:
     number = ir.Constant(I32, access.made.number)
     arguments = [e.launch, e.block, e.warp, number, addresses, mask, e.scratch]
-    name = f"{operation}.{access.space}.{access.bits}x{access.count}.{e.local_bytes}"
+    name = f"{operation}.{access.space}.{access.bits}x{access.count}.{e.local_bytes}{more}"
     done = e.builder.call(lanes.declared(e.module, name, I32, arguments), arguments)
     yes = e.function.append_basic_block("resolved")
     no = e.function.append_basic_block("fault")
@@ -113,12 +126,13 @@ def text(function: str) -> str:
     found = _NAME.fullmatch(function)
     if found is None:
         raise ValueError(f"{function} is not the name of a resolving function")
-    operation, space, bits, count, local_bytes = found.groups()
+    operation, space, bits, count, local_bytes, change = found.groups()
     if operation == "scatter":
         return _scatter(function, int(bits), int(count))
-    return _find(space, int(local_bytes)) + _access(
-        function, operation, space, int(bits), int(count)
-    )
+    helpers = _find(space, int(local_bytes))
+    if operation == "atomic":
+        helpers += _change(change, int(bits), flush=space != "shared")
+    return helpers + _access(function, operation, space, int(bits), int(count))
 
 
 def _at(structure: Any, name: str) -> int:
@@ -227,7 +241,7 @@ def _access(name: str, operation: str, space: str, bits: int, count: int) -> str
     record = abi.FaultRecord
     moves = _moves(operation, bits, count, "%host")
     halves, start = "  br label %head", "[ %mask, %entry ]"
-    if count == 1 and space == "global":
+    if count == 1 and space == "global" and operation != "atomic":
         halves = _halves(operation, bits)
         start = "[ %mask, %halves ], [ %mask, %ranged ]"
     return f"""
@@ -341,6 +355,14 @@ quick:
 
 def _moves(operation: str, bits: int, count: int, host: str) -> str:
     """Copy each element between the host and the lane's place in the buffer."""
+    if operation == "atomic":
+        return f"""  %buffer0 = getelementptr i{bits}, ptr %data, i64 %lane
+  %value0 = load i{bits}, ptr %buffer0
+  %buffer1 = getelementptr i{bits}, ptr %buffer0, i64 {LANES}
+  %value1 = load i{bits}, ptr %buffer1
+  %old = call i{bits} @change(ptr {host}, i{bits} %value0, i{bits} %value1)
+  %buffer2 = getelementptr i{bits}, ptr %buffer0, i64 {2 * LANES}
+  store i{bits} %old, ptr %buffer2"""
     lines = []
     for n in range(count):
         lines += [
@@ -354,6 +376,77 @@ def _moves(operation: str, bits: int, count: int, host: str) -> str:
             f"  store i{bits} %value{n}, ptr %{target}{n}",
         ]
     return "\n".join(lines)
+
+
+_CHANGES = {
+    "exchb": "xchg",
+    "addu": "add",
+    "adds": "add",
+    "mins": "min",
+    "minu": "umin",
+    "maxs": "max",
+    "maxu": "umax",
+    "incu": "uinc_wrap",
+    "decu": "udec_wrap",
+    "andb": "and",
+    "orb": "or",
+    "xorb": "xor",
+}
+"""Operation and kind of type to LLVM's atomicrmw."""
+
+
+def _change(operation: str, bits: int, *, flush: bool) -> str:
+    """`change(host, b, c)`: one atomic operation of the processor, giving the old value."""
+    word = f"i{bits}"
+    head = f"define internal {word} @change(ptr %host, {word} %b, {word} %c) {{\n"
+    plain = operation.rstrip("0123456789")
+    if plain in _CHANGES:
+        return f"""{head}  %old = atomicrmw {_CHANGES[plain]} ptr %host, {word} %b monotonic
+  ret {word} %old
+}}
+"""
+    if plain == "casb":
+        return f"""{head}  %pair = cmpxchg ptr %host, {word} %b, {word} %c monotonic monotonic
+  %old = extractvalue {{ {word}, i1 }} %pair, 0
+  ret {word} %old
+}}
+"""
+    of = "float" if bits == 32 else "double"
+    flushes = flush and bits == 32
+    exponent, sign = (0x7F800000, -0x80000000) if flushes else (0, 0)
+    steps = []
+    for name in ("old", "b", "s"):
+        source = "%sum" if name == "s" else f"%{name}"
+        if flushes:
+            steps.append(f"""  %e{name} = and i32 {source}, {exponent}
+  %z{name} = icmp eq i32 %e{name}, 0
+  %k{name} = and i32 {source}, {sign}
+  %f{name} = select i1 %z{name}, i32 %k{name}, i32 {source}""")
+        else:
+            steps.append(f"  %f{name} = or {word} {source}, 0")
+    canonical = CANONICAL[bits] if bits == 32 else CANONICAL[bits] - (1 << 64)
+    return f"""{head}entry:
+  %first = load atomic {word}, ptr %host monotonic, align {bits // 8}
+  br label %again
+again:
+  %old = phi {word} [ %first, %entry ], [ %seen, %again ]
+{steps[0]}
+{steps[1]}
+  %x = bitcast {word} %fold to {of}
+  %y = bitcast {word} %fb to {of}
+  %total = fadd {of} %x, %y
+  %sum = bitcast {of} %total to {word}
+{steps[2]}
+  %nan = fcmp uno {of} %total, %total
+  %new = select i1 %nan, {word} {canonical}, {word} %fs
+  %pair = cmpxchg ptr %host, {word} %old, {word} %new monotonic monotonic
+  %seen = extractvalue {{ {word}, i1 }} %pair, 0
+  %done = extractvalue {{ {word}, i1 }} %pair, 1
+  br i1 %done, label %out, label %again
+out:
+  ret {word} %old
+}}
+"""
 
 
 def _scatter(name: str, bits: int, count: int) -> str:

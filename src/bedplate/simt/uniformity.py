@@ -81,6 +81,8 @@ class Layout:
     def of(block: Triple) -> Layout:
         """The layout of blocks of that shape."""
         width, height, depth = block
+        if height * depth == 1:
+            return Layout((LANE, UNIFORM, UNIFORM))  # also where the last warp is cut
         warps = -(-width * height * depth // LANES)
         shapes: list[Shape] = []
         for axis in range(3):
@@ -170,8 +172,11 @@ def _shapes(graph: Graph, layout: Layout, state: Divergence) -> list[_Maybe]:
                     if new != old:
                         shapes[register.index] = new if isinstance(old, _Top) else None
                         changed = True
-    # What is never written is whatever it is, for all lanes.
-    return [UNIFORM if isinstance(shape, _Top) else shape for shape in shapes]
+        if not changed and any(isinstance(shape, _Top) for shape in shapes):
+            # Read before any write: zeros in all lanes; what comes of them is looked at again.
+            shapes = [UNIFORM if isinstance(shape, _Top) else shape for shape in shapes]
+            changed = True
+    return shapes
 
 
 def _shape(operand: Operand | None, shapes: Sequence[_Maybe], layout: Layout) -> _Maybe:
@@ -205,6 +210,8 @@ def _result(
     """The shape of what an instruction writes."""
     inputs = [_shape(operand, shapes, layout) for operand in made.inputs]
     if made.guard is not None and not _uniform(shapes[made.guard.register.index]):
+        return None
+    if any(shape is None for shape in inputs):
         return None
     if any(isinstance(shape, _Top) for shape in inputs):
         return _TOP

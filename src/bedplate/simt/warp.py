@@ -90,7 +90,7 @@ class WarpBuilder:
         self.heads = [
             function.append_basic_block(f"block{block.index}") for block in self.graph.blocks
         ]
-        self.live = self.emitter._zeroed(I32)
+        self.live = self.emitter.live = self.emitter._zeroed(I32)
         self.budget = self.emitter._zeroed(I64)
         waits = self.divergence.inside
         for waiting in self.divergence.waiting:

@@ -1,5 +1,25 @@
 """Importing this registers every instruction of the reference."""
 
-from bedplate.simt.interpreter import comparison, floating, integer, memory, movement
+from bedplate.simt.interpreter import (
+    atomic,
+    carry,
+    comparison,
+    conversion,
+    floating,
+    integer,
+    memory,
+    movement,
+    sync,
+)
 
-__all__ = ["comparison", "floating", "integer", "memory", "movement"]
+__all__ = [
+    "atomic",
+    "carry",
+    "comparison",
+    "conversion",
+    "floating",
+    "integer",
+    "memory",
+    "movement",
+    "sync",
+]

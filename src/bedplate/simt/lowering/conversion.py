@@ -1,26 +1,104 @@
-"""Conversions between integers."""
+"""Conversions: into a range and never undefined, with the rounding that is asked for."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bedplate.simt import lanes
+from bedplate.simt import lanes, rounding
 from bedplate.simt.emitter import Emitter
 from bedplate.simt.lowering.base import lanewise
-from bedplate.simt.module import Instruction
+from bedplate.simt.lowering.floating import finished, flushed
+from bedplate.simt.module import Instruction, Register
+
+_WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
 @lanewise("conversion", "cvt")
 def convert(e: Emitter, made: Instruction, a: Any) -> Any:
-    """Truncation or extension by the source's sign, then up to the register's width."""
-    builder, to, source = e.builder, made.types["T"], made.types["U"]
+    """By the kinds of both types."""
+    to, source = made.types["T"], made.types["U"]
+    if source.name == "bf16":
+        wide = lanes.resized(e.builder, a, 32)
+        return e.builder.shl(wide, lanes.like(wide, 16))
+    if to.name == "bf16":
+        return _to_bfloat(e, a)
+    if to.kind == "float":
+        return _to_float(e, made, a) if source.kind == "float" else _from_integer(e, made, a)
+    value = _to_integer(e, made, a) if source.kind == "float" else _between(e, made, a)
+    output = made.operands["d"]
+    if isinstance(output, Register) and output.type.bits > to.bits:
+        return lanes.resized(e.builder, value, output.type.bits, signed=to.signed)
+    return value
+
+
+def _between(e: Emitter, made: Instruction, a: Any) -> Any:
+    """Truncation, or extension by the source's sign."""
     if made.has("sat"):
         a = _saturated(e, made, a)
-    value = lanes.resized(builder, a, to.bits, signed=source.signed)
-    output = made.operands["d"]
-    if output is not None and output.type.bits > to.bits:  # type: ignore[union-attr]
-        return lanes.resized(builder, value, output.type.bits, signed=to.signed)  # type: ignore[union-attr]
-    return value
+    return lanes.resized(e.builder, a, made.types["T"].bits, signed=made.types["U"].signed)
+
+
+def _to_integer(e: Emitter, made: Instruction, a: Any) -> Any:
+    """Rounded to a whole number, then into the range; a NaN is 0."""
+    builder, to = e.builder, made.types["T"]
+    if made.has("ftz"):
+        a = flushed(e, a)
+    if lanes.lane_type(a) == lanes.F16:
+        a = builder.fpext(a, lanes.retyped(a, lanes.F32))
+    if made.slots["irnd"] != "rzi":
+        a = lanes.intrinsic(builder, _WHOLE[made.slots["irnd"]], [a])
+    result = lanes.retyped(a, lanes.integer(to.bits))
+    operation = f"fpto{'s' if to.signed else 'u'}i.sat"
+    name = f"llvm.{operation}.{lanes.suffix(result)}.{lanes.suffix(a.type)}"
+    return builder.call(lanes.declared(e.module, name, result, [a]), [a])
+
+
+def _from_integer(e: Emitter, made: Instruction, a: Any) -> Any:
+    to, source, mode = made.types["T"], made.types["U"], made.slots["rnd"]
+    result = lanes.retyped(a, lanes.element(to))
+    operation = "sitofp" if source.signed else "uitofp"
+    exact = source.bits < to.bits
+    if mode == "rn" or exact:
+        return getattr(e.builder, operation)(a, result)
+    value = _converted(e, mode, operation, a, result)
+    # Processors without the instruction subtract a constant, which in rm makes -0 of 0.
+    none = e.builder.icmp_unsigned("==", a, lanes.like(a, 0))
+    return e.builder.select(none, lanes.like(value, 0.0), value)
+
+
+def _converted(e: Emitter, mode: str, operation: str, a: Any, result: Any) -> Any:
+    name = rounding.name(mode, operation, lanes.suffix(result), lanes.suffix(a.type))
+    return e.builder.call(lanes.declared(e.module, name, result, [a]), [a])
+
+
+def _to_float(e: Emitter, made: Instruction, a: Any) -> Any:
+    """Wider, narrower, or the same with a whole number as result."""
+    builder, to, source = e.builder, made.types["T"], made.types["U"]
+    result, mode = lanes.retyped(a, lanes.element(to)), made.slots.get("rnd", "rn")
+    if made.has("ftz") and source.name == "f32":
+        a = flushed(e, a)
+    if to.bits > source.bits:
+        if to.bits == 64 and source.bits == 16:
+            a = builder.fpext(a, lanes.retyped(a, lanes.F32))
+        a = builder.fpext(a, result)
+    elif to.bits < source.bits and mode == "rn":
+        a = builder.fptrunc(a, result)
+    elif to.bits < source.bits:
+        a = _converted(e, mode, "fptrunc", a, result)
+    elif "irnd" in made.slots:
+        a = lanes.intrinsic(builder, _WHOLE[made.slots["irnd"]], [a])
+    return finished(e, made, a)
+
+
+def _to_bfloat(e: Emitter, a: Any) -> Any:
+    """The upper half, rounded to nearest even."""
+    builder = e.builder
+    bits = lanes.cast(builder, a, lanes.I32)
+    odd = builder.and_(builder.lshr(bits, lanes.like(bits, 16)), lanes.like(bits, 1))
+    up = builder.add(bits, builder.add(odd, lanes.like(bits, 0x7FFF)))
+    half = lanes.resized(builder, builder.lshr(up, lanes.like(up, 16)), 16)
+    nan = builder.fcmp_unordered("uno", a, a)
+    return builder.select(nan, lanes.like(half, 0x7FFF), half)
 
 
 def _saturated(e: Emitter, made: Instruction, a: Any) -> Any:

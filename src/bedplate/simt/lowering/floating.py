@@ -31,8 +31,9 @@ def _inputs(e: Emitter, made: Instruction, values: Sequence[Any]) -> list[Any]:
     return [flushed(e, value) if made.has("ftz") else value for value in values]
 
 
-def _result(e: Emitter, made: Instruction, value: Any) -> Any:
-    if made.has("ftz"):
+def finished(e: Emitter, made: Instruction, value: Any) -> Any:
+    """What `ftz` and `sat` make of a result; only f32 is flushed."""
+    if made.has("ftz") and lanes.lane_type(value) == lanes.F32:
         value = flushed(e, value)
     if made.has("sat"):
         builder, zero, one = e.builder, lanes.like(value, 0.0), lanes.like(value, 1.0)
@@ -54,7 +55,7 @@ def rounded(e: Emitter, mode: str, operation: str, values: Sequence[Any]) -> Any
 
 def _arithmetic(e: Emitter, made: Instruction, operation: str, values: Sequence[Any]) -> Any:
     mode = made.slots.get("rnd", "rn")
-    return _result(e, made, rounded(e, mode, operation, _inputs(e, made, values)))
+    return finished(e, made, rounded(e, mode, operation, _inputs(e, made, values)))
 
 
 @lanewise("floating", "add", "sub", "mul")
@@ -85,7 +86,7 @@ def divide(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
     )
     large = builder.and_(large, builder.not_(infinite))
     quotient = builder.select(large, builder.fmul(a, zero), builder.fdiv(a, b))
-    return _result(e, made, quotient)
+    return finished(e, made, quotient)
 
 
 @lanewise("floating", "rcp")
@@ -105,7 +106,7 @@ def reciprocal_root(e: Emitter, made: Instruction, a: Any) -> Any:
     """1 / sqrt(a), two roundings: within 2**-23 for f32."""
     (a,) = _inputs(e, made, [a])
     root = lanes.intrinsic(e.builder, "sqrt", [a])
-    return _result(e, made, e.builder.fdiv(lanes.like(a, 1.0), root))
+    return finished(e, made, e.builder.fdiv(lanes.like(a, 1.0), root))
 
 
 @lanewise("floating", "min", "max")
@@ -113,7 +114,7 @@ def extreme(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
     """The other operand for a NaN; -0 is below +0."""
     name = "minimumnum" if made.opcode == "min" else "maximumnum"
     values = _inputs(e, made, [a, b])
-    return _result(e, made, lanes.intrinsic(e.builder, name, values))
+    return finished(e, made, lanes.intrinsic(e.builder, name, values))
 
 
 @lanewise("floating", "abs", "neg")

@@ -32,7 +32,8 @@ def _product(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
     return e.builder.mul(*wide)
 
 
-def _high(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
+def high_half(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
+    """The upper half of a product."""
     bits = made.type.bits
     product = _product(e, made, a, b)
     return lanes.resized(e.builder, e.builder.lshr(product, lanes.like(product, bits)), bits)
@@ -43,7 +44,7 @@ def multiply(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
     """The low or the high half, or all of it."""
     if made.has("wide"):
         return _product(e, made, a, b)
-    return e.builder.mul(a, b) if made.slots["half"] == "lo" else _high(e, made, a, b)
+    return e.builder.mul(a, b) if made.slots["half"] == "lo" else high_half(e, made, a, b)
 
 
 @lanewise("integer", "mad")

@@ -138,16 +138,27 @@ class Place:
     window: tuple[Any, Any, Any]
 
 
+def _width(address: Address) -> int:
+    """Bits of an address in registers; names and numbers have 64."""
+    return 32 if isinstance(address.base, Register) and address.base.type.bits == 32 else 64
+
+
+def address_lanes(e: Emitter, address: Address) -> Any:
+    """The address of every lane as 64 bits; 32-bit registers wrap at their width."""
+    bits = _width(address)
+    value = e.vector(address.base, resolve.ADDRESS[bits])
+    value = e.builder.add(value, lanes.like(value, address.offset % (1 << bits)))
+    return lanes.resized(e.builder, value, 64)
+
+
 def _place(e: Emitter, access: Access, address: Address) -> Place:
     builder, shape = e.builder, e.shape(address)
     window = resolve.window(e, access.space)
-    bits = 32 if isinstance(address.base, Register) and address.base.type.bits == 32 else 64
+    bits = _width(address)
     kind = resolve.ADDRESS[bits]
 
     def every() -> Any:
-        value = e.vector(address.base, kind)
-        value = e.builder.add(value, lanes.like(value, address.offset % (1 << bits)))
-        return lanes.resized(e.builder, value, 64)
+        return address_lanes(e, address)
 
     if shape is None:
         return Place(None, (), (), None, every, window)

@@ -8,6 +8,7 @@ Left of the colon stand the opcode and its modifiers in order: a bare word must 
 there, `?` makes it optional, `name=x|y` is a choice of that name. Right of it stand the
 operands: outputs before `=`, then inputs. An operand's type is `T` unless `:` says
 another: `U` (the second type), `2T` (twice as wide), or a scalar. `[m]` is an address,
+`^c` the carry flag, which is not written in the text,
 `d*` a vector when a `.v` modifier is there, `a>` may be a wider register, `&x` a name.
 
 The parser accepts exactly what the table says; the engines, the reference page and the
@@ -24,7 +25,7 @@ from typing import Literal
 
 from bedplate.simt.scalar import SCALARS
 
-OperandKind = Literal["value", "address", "name"]
+OperandKind = Literal["value", "address", "name", "carry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,10 @@ def _slot(text: str) -> Slot:
     return Slot(name, tuple(choices.split("|")) if equals else (name,), optional)
 
 
-_OPERAND = re.compile(r"(&)?(\[)?(\w+)\]?(\*)?(>)?(?::(\w+))?(\?)?")
+_OPERAND = re.compile(r"(&|\^)?(\[)?(\w+)\]?(\*)?(>)?(?::(\w+))?(\?)?")
+
+
+_KINDS: dict[str | None, OperandKind] = {None: "value", "&": "name", "^": "carry"}
 
 
 def _operands(text: str) -> Iterator[Operand]:
@@ -160,8 +164,8 @@ def _operands(text: str) -> Iterator[Operand]:
         if found is None:
             raise ValueError(f"the signature table has an operand {item!r}")
         named, bracket, name, vector, wider, scalar, optional = found.groups()
-        kind: OperandKind = "name" if named else "address" if bracket else "value"
-        scalar = scalar or "T"
+        kind: OperandKind = "address" if bracket else _KINDS[named]
+        scalar = "pred" if kind == "carry" else scalar or "T"
         if scalar not in ("T", "U", "2T") and scalar not in SCALARS:
             raise ValueError(f"the signature table has a type {scalar!r}")
         yield Operand(name, scalar, kind, bool(optional), bool(vector), bool(wider))

@@ -11,7 +11,6 @@ FORMS = forms(
     trap                         :
     bar sync                     : a:u32, b:u32?
     barrier sync aligned?        : a:u32, b:u32?
-    bar warp sync                : m:b32
     membar level=cta|gl|sys      :
     """,
 )

@@ -1,4 +1,4 @@
-"""Moving values: registers, conversions, addresses, memory."""
+"""Moving values: registers, addresses, memory."""
 
 from bedplate.simt.signature.base import forms
 
@@ -6,7 +6,6 @@ WORDS = {
     "ANY": "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
     "MEMORY": "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
     "SPACE": "global shared local const param",
-    "INTEGER": "u8 u16 u32 u64 s8 s16 s32 s64",
 }
 
 FORMS = (
@@ -16,15 +15,6 @@ FORMS = (
         mov T=pred|$ANY                                      : d = a
         cvta space=global|shared|local|const T=u32|u64       : d = a
         cvta to space=global|shared|local|const T=u32|u64    : d = a
-        """,
-        lanewise=True,
-        words=WORDS,
-    ),
-    *forms(
-        "conversion",
-        """
-        cvt T=$INTEGER U=$INTEGER                            : d> = a>:U
-        cvt sat T=$INTEGER U=$INTEGER                        : d> = a>:U
         """,
         lanewise=True,
         words=WORDS,

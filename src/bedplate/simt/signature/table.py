@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections import defaultdict
 
 from bedplate.core import nearest
-from bedplate.simt.signature import comparison, control, floating, integer, movement
+from bedplate.simt.signature import (
+    atomic,
+    carry,
+    comparison,
+    control,
+    conversion,
+    floating,
+    integer,
+    movement,
+    sync,
+)
 from bedplate.simt.signature.base import Form
 
 FORMS: tuple[Form, ...] = (
     *integer.FORMS,
+    *carry.FORMS,
     *floating.FORMS,
     *comparison.FORMS,
+    *conversion.FORMS,
     *movement.FORMS,
     *control.FORMS,
+    *atomic.FORMS,
+    *sync.FORMS,
 )
 BY_OPCODE: dict[str, list[Form]] = defaultdict(list)
 for _form in FORMS:
