@@ -442,7 +442,7 @@ class Body:
         word = parser.expect_name("a directive")
         if word.text == "reg":
             self._registers()
-        elif word.text in SPACES:
+        elif word.text in SPACES and word.text != "param":
             for variable in parser._variables(word.text, False):
                 parser.scopes[-1].variables[variable.name] = variable
                 parser.variables.append(variable)
