@@ -67,6 +67,23 @@ def test_verify_says_how_much_was_compared(ptx: Path, capsys: pytest.CaptureFixt
     assert "both engines agree: 7 registers of 1 blocks" in capsys.readouterr().out
 
 
+def test_profile_and_report(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A JSON file with the profiler's names, and its table by line."""
+    file = ptx.parent / "p.json"
+    launch = ["--launch", str(ptx.parent / "launch.toml"), "--profile", str(file), "--json"]
+    assert main(["simt", "run", str(ptx), *launch]) == 0
+    name = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    assert json.loads(capsys.readouterr().out)["launch"]["counters"][name] == 1
+    assert json.loads(file.read_text())["metrics"][name] == 1
+    assert main(["simt", "report", str(file)]) == 0
+    table = capsys.readouterr().out
+    assert "twice on sm_90, 1.00 sectors a request" in table
+    assert "          1   12.5%          1          1          0          0          0" in table
+    file.write_text("[]")
+    assert main(["simt", "report", str(file)]) == 2
+    assert "is no profile" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from bedplate.simt.api import DeviceArray, LoadedModule, Request, Verified
 
 ARGUMENT = "f32:2, arange:f32[1024] (also zeros, ones, random), or a .npy file; again for each"
+PROFILE_WORDS = (
+    "{sectors_per_request:.2f} sectors a request, {wavefronts_per_request:.2f} wavefronts a "
+    "request, lane efficiency {lane_efficiency:.2f}"
+)
+PROFILE_HEAD = (
+    f"{'issues':>11}{'lanes':>8}{'requests':>11}{'sectors':>11}{'wavefronts':>11}"
+    f"{'conflicts':>11}{'divergent':>11}  line"
+)
 SHOWN = 8
 """Values of an array that are printed."""
 
@@ -50,14 +58,23 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="run both engines and stop at the first register that differs",
     )
+    verb.add_argument(
+        "--profile", metavar="FILE", help="count sectors, banks and divergence into a JSON file"
+    )
     verb.set_defaults(run=run)
     occupancy.add_verb(inner)
+
+    verb = inner.add_parser("report", help="a profile by source line", parents=[common_flags()])
+    verb.add_argument("profile", metavar="FILE", help="what `simt run --profile` wrote")
+    verb.set_defaults(run=report)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit 0 when the launch ended well, 1 for a fault or a difference, 2 for bad input."""
     from bedplate.simt.api import DeviceArray, Machine, argument_value, changed_arrays, verify
 
+    if arguments.verify and arguments.profile:
+        raise UsageError("--verify and --profile cannot go together", remedy="run twice")
     request = _request(arguments)
     path = Path(arguments.ptx)
     with Machine(arch=arguments.arch, seed=arguments.seed, threads=arguments.threads) as machine:
@@ -73,9 +90,15 @@ def run(arguments: argparse.Namespace) -> int:
             )
         else:
             launched = kernel.launch(
-                request.grid, request.block, values, dynamic_shared=request.shared
+                request.grid,
+                request.block,
+                values,
+                dynamic_shared=request.shared,
+                profile=bool(arguments.profile),
             )
             record = launched.record
+            if launched.report is not None:
+                _write_document(Path(arguments.profile), launched.report.document())
         for array, file in saves:
             _write(array, file)
         outputs = changed_arrays(values, before)
@@ -84,6 +107,41 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _print_words(arguments, verified, outputs)
     return EXIT_DONE
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Exit 0 with the table, 2 for a file that is no profile."""
+    import json
+
+    path = Path(arguments.profile)
+    try:
+        found = json.loads(_text(path))
+        lines = found["lines"] if found["schema"] == "bedplate.simt-profile/1" else None
+    except (ValueError, TypeError, KeyError):
+        lines = None
+    if lines is None:
+        raise UsageError(f"{path} is no profile", remedy="write one: simt run --profile FILE")
+    if arguments.json:
+        print_json(found)
+        return EXIT_DONE
+    note(arguments, f"{found['kernel']} on {found['arch']}, {PROFILE_WORDS.format(**found)}")
+    note(arguments, PROFILE_HEAD)
+    for line in lines:
+        lanes = 100 * line["lanes"] / max(32 * line["issues"], 1)
+        counted = [line[name] for name in ("requests", "sectors", "wavefronts", "conflicts")]
+        numbers = "".join(f"{item:>11}" for item in (*counted, line["divergent"]))
+        note(
+            arguments, f"{line['issues']:>11}{lanes:>7.1f}%{numbers}  {line['file']}:{line['line']}"
+        )
+    return EXIT_DONE
+
+
+def _write_document(path: Path, document: Any) -> None:
+    import json
+
+    from bedplate.core import files
+
+    files.replace(path, (json.dumps(document, indent=1) + "\n").encode())
 
 
 def _request(arguments: argparse.Namespace) -> Request:

@@ -30,6 +30,7 @@ from bedplate.simt.occupancy import (
 from bedplate.simt.parser import parse
 from bedplate.simt.ptxas import Resources
 from bedplate.simt.ptxas import read as read_ptxas
+from bedplate.simt.report import Report
 from bedplate.simt.request import Request, sizes
 from bedplate.simt.request import changed as changed_arrays
 from bedplate.simt.request import read as read_request
@@ -52,6 +53,7 @@ __all__ = [
     "OutOfDeviceMemory",
     "PtxInvalid",
     "PtxUnsupported",
+    "Report",
     "Request",
     "Resources",
     "Run",

@@ -17,7 +17,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from bedplate.simt import abi, block, liveness, resolve, rounding, uniformity
+from bedplate.simt import abi, block, counters, liveness, resolve, rounding, uniformity
+from bedplate.simt.counters import CountingTool
 from bedplate.simt.errors import CompilerFailed
 from bedplate.simt.graph import Graph
 from bedplate.simt.module import Function, Variable
@@ -25,9 +26,12 @@ from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Layout
 from bedplate.simt.warp import Plan, WarpBuilder
 
+__all__ = ["Code", "CountingTool", "Places", "load", "object_code", "places", "plan"]
+
 _TEXTS: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"round\.\S+", rounding.text),
     (r"(?:load|store|scatter|atomic)\.\S+", resolve.text),
+    (r"count\.\S+", counters.text),
 )
 """Functions that a kernel may call, and who writes them."""
 

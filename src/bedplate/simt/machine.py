@@ -15,7 +15,7 @@ import ctypes
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,10 @@ from bedplate.simt.errors import LaunchFailed, LaunchInvalid
 from bedplate.simt.memory import DEFAULT_BYTES, HostWindow, Memory
 from bedplate.simt.module import Function, Instruction, Module
 from bedplate.simt.parser import parse
+from bedplate.simt.report import Report
 from bedplate.simt.scalar import LANES
 from bedplate.simt.signature.atomic import ORDERED
+from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Layout
 
 MOST_THREADS = 1024
@@ -43,9 +45,10 @@ DYNAMIC_SHARED_LIMIT = 227 << 10
 
 @dataclass(frozen=True)
 class Run:
-    """A launch that ended well."""
+    """A launch that ended well; `report` is there when it was profiled."""
 
     record: LaunchRecord
+    report: Report | None = None
 
 
 class Machine:
@@ -177,12 +180,14 @@ class Kernel:
         """The form that CuPy's raw kernels have."""
         return self.launch(grid_shape, block_shape, values)
 
-    def code(self, layout: Layout, *, full: bool) -> Any:
-        """The machine code for one layout of blocks."""
-        key = layout, full
+    def code(self, layout: Layout, *, full: bool, tool: type[Tool] | None = None) -> Any:
+        """The machine code for one layout of blocks, and the tool that was compiled in."""
+        key = layout, full, tool
         if key not in self._code:
-            plan = self._compiler.plan(self.graph, self.places, layout, full=full)
-            self._code[key] = self._compiler.load(self._compiler.object_code(plan))
+            made = () if tool is None else (tool(),)
+            plan = self._compiler.plan(self.graph, self.places, layout, full=full, tools=made)
+            code = self._compiler.load(self._compiler.object_code(plan))
+            self._code[key] = code, made[0] if made else None
         return self._code[key]
 
     def launch(
@@ -193,8 +198,11 @@ class Kernel:
         *,
         dynamic_shared: int = 0,
         budget: int = DEFAULT_BUDGET,
+        profile: bool = False,
     ) -> Run:
         """Run the kernel on a grid of blocks; returns when it has ended.
+
+        With `profile` the run's report says what was counted.
 
         Raises `LaunchInvalid` before anything runs, `LaunchFailed` for a fault.
         """
@@ -202,8 +210,13 @@ class Kernel:
         parameters = arguments.pack(
             self.function, self.places.parameters, self.places.parameter_bytes, values
         )
-        code = self.code(Layout.of(shape.block), full=shape.threads % LANES == 0)
+        counting = self._compiler.CountingTool if profile else None
+        layout, full = Layout.of(shape.block), shape.threads % LANES == 0
+        code, tool = self.code(layout, full=full, tool=counting)
+        counters: list[Any] = []
         make = self.launches(shape, parameters, budget)
+        if tool is not None:
+            make = _counting(make, len(tool.places), counters)
         began = time.perf_counter_ns()
         alone = self.ordered and not self.machine.threads_given
         threads = 1 if alone else self.machine.threads
@@ -211,7 +224,12 @@ class Kernel:
         elapsed = time.perf_counter_ns() - began
         if record is not None:
             raise self.failure(shape, record)
-        return Run(self.record(shape, "ok", elapsed))
+        launched = self.record(shape, "ok", elapsed)
+        if tool is None:
+            return Run(launched)
+        counts = tool.counts(self.graph, [sum(column) for column in zip(*counters, strict=True)])
+        report = Report.of(self.function, launched, self.loaded.module.name, counts)
+        return Run(replace(launched, counters=report.metrics), report)
 
     def launches(self, shape: LaunchShape, parameters: bytes, budget: int) -> Any:
         """A function that makes what one host thread is told, with its fault record."""
@@ -304,6 +322,19 @@ def _is_ordered(made: Instruction) -> bool:
     if made.form.group != "atomic" or made.slots.get("space") == "shared":
         return False
     return made.slots["op"] in ORDERED or made.type.kind == "float"
+
+
+def _counting(make: Any, size: int, kept: list[Any]) -> Any:
+    """`make`, with an array of counters for each host thread, kept in a list."""
+
+    def counting() -> tuple[abi.Launch, abi.FaultRecord]:
+        launch, record = make()
+        counters = (ctypes.c_uint64 * max(size, 1))()
+        launch.counters = ctypes.addressof(counters)
+        kept.append(counters)
+        return launch, record
+
+    return counting
 
 
 _STATUS: Mapping[abi.Code, LaunchStatus] = {

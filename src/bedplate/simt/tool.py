@@ -3,19 +3,56 @@
 A tool is given to the compiler and called while code is made; what it emits runs with the
 kernel. Without tools not one instruction is added. `key` names the tool in the cache.
 
-There now: `wrote` (used by `verify`). The others are called from where their subject is
-lowered: `accessed` by loads, stores and atomics with the address of every lane,
-`waited` at barriers, `branched` where a branch may split the warp.
+`verify` uses `wrote`, profiles `entered`, `accessed` and `branched`. Hooks are called from
+where their subject is lowered, with `emitter.mask` the lanes that run it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from bedplate.simt.emitter import Emitter
+    from bedplate.simt.graph import Block
     from bedplate.simt.module import Instruction, Register
     from bedplate.simt.scalar import Scalar
+
+
+class Where(Protocol):
+    """The addresses of an access; what a tool does not ask for costs nothing."""
+
+    @property
+    def base(self) -> Any | None:
+        """A scalar `i64`: lane k has `base + values[k]`; None when no shape is known."""
+
+    @property
+    def values(self) -> Sequence[int]:
+        """What to add for each lane."""
+
+    @property
+    def exact(self) -> Any | None:
+        """An `i1` that must hold for base and values to be right, None when they are."""
+
+    @property
+    def every(self) -> Callable[[], Any]:
+        """The addresses of all lanes as `<32 x i64>`, always right."""
+
+
+class AllLanes:
+    """A `Where` of addresses that have no shape."""
+
+    base: Any | None = None
+    values: Sequence[int] = ()
+    exact: Any | None = None
+
+    def __init__(self, addresses: Any) -> None:
+        self._addresses = addresses
+
+    @property
+    def every(self) -> Callable[[], Any]:
+        """The addresses themselves."""
+        return lambda: self._addresses
 
 
 class Tool:
@@ -29,9 +66,12 @@ class Tool:
         """A register was written, in the lanes of `emitter.mask`."""
 
     def accessed(
-        self, emitter: Emitter, made: Instruction, space: str, addresses: Any, bytes: int
+        self, emitter: Emitter, made: Instruction, space: str, where: Where, bytes: int
     ) -> None:
-        """Memory is about to be touched: `<32 x i64>` addresses, bytes a lane."""
+        """Memory is about to be touched, `bytes` a lane."""
+
+    def entered(self, emitter: Emitter, block: Block) -> None:
+        """A block of the graph is about to run, in the lanes of `emitter.block_mask`."""
 
     def waited(self, emitter: Emitter, made: Instruction) -> None:
         """A warp is about to wait at a barrier."""

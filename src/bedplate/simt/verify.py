@@ -21,7 +21,7 @@ from bedplate.simt import abi, arguments, compiler, lanes
 from bedplate.simt.emitter import Emitter, field_place
 from bedplate.simt.errors import EnginesDiffer
 from bedplate.simt.interpreter.base import Lanes
-from bedplate.simt.interpreter.engine import Fault, Grid, WarpState
+from bedplate.simt.interpreter.engine import Fault, Grid, Observer, WarpState
 from bedplate.simt.lanes import I8, I32, I64
 from bedplate.simt.machine import DEFAULT_BUDGET, Kernel, LaunchShape
 from bedplate.simt.module import Instruction, Register
@@ -92,14 +92,11 @@ class Written:
     values: list[int]
 
 
-class Recorder:
+class Recorder(Observer):
     """Watches the reference; keeps what it writes."""
 
     def __init__(self) -> None:
         self.written: list[Written] = []
-
-    def issued(self, warp: WarpState, made: Instruction, mask: int) -> None:
-        """Nothing: only registers are compared."""
 
     def wrote(self, warp: WarpState, made: Instruction, register: Register, bits: Lanes) -> None:
         """Keep the register as it is now."""

@@ -216,6 +216,8 @@ class WarpBuilder:
             emitter.block_mask = builder.load(self.live)
         if block.index in masks:
             builder.store(ir.Constant(I32, 0), masks[block.index])
+        for tool in self.plan.tools:
+            tool.entered(emitter, block)
         for made in block.instructions:
             emitter.emit(made)
         mask = emitter.block_mask

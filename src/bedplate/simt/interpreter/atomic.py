@@ -39,6 +39,8 @@ def atomic(warp: WarpState, made: Instruction) -> None:
         if (operand := made.operands.get(name)) is not None
     ]
     addresses, old = warp.addresses(address), np.zeros(LANES, bits.dtype)
+    if warp.grid.observer is not None:
+        warp.grid.observer.accessed(warp, made, space, addresses, kind.bytes)
     for lane in warp.lanes():
         place = warp.bytes(made, space, lane, int(addresses[lane]), kind.bytes)
         cell = place.view(bits.dtype if floating else kind.dtype)

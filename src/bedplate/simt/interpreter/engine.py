@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -35,14 +35,22 @@ from bedplate.simt.nans import CANONICAL, writes_number
 from bedplate.simt.scalar import FULL, LANES, Scalar
 
 
-class Observer(Protocol):
-    """Who watches a run."""
+class Observer:
+    """Who watches a run; does nothing by itself."""
 
     def issued(self, warp: WarpState, made: Instruction, mask: int) -> None:
         """An instruction is about to run in the lanes of `mask`."""
 
     def wrote(self, warp: WarpState, made: Instruction, register: Register, bits: Lanes) -> None:
         """A register holds `bits` now; those of the lanes of `warp.mask` are new."""
+
+    def accessed(
+        self, warp: WarpState, made: Instruction, space: str, addresses: Lanes, bytes: int
+    ) -> None:
+        """The lanes of `warp.mask` are about to touch memory, `bytes` each."""
+
+    def branched(self, warp: WarpState, made: Instruction, mask: int, taken: int) -> None:
+        """Of the lanes of `mask`, those of `taken` go to the branch's target."""
 
 
 class Fault(Exception):
@@ -222,6 +230,8 @@ class WarpState:
         if block.guard is not None:
             taken = mask & self._guarded(block.guard.register, block.guard.negated)
             assert block.target is not None
+            if block.last is not None and self.grid.observer is not None:
+                self.grid.observer.branched(self, block.last, mask, taken)
             self._go(block.target, taken)
         self._go(block.follow, mask & ~taken)
 

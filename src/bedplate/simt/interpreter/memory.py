@@ -50,6 +50,8 @@ def _places(warp: WarpState, made: Instruction, size: int) -> list[tuple[int, An
         data = warp.block.parameters[offset : offset + size]
         return [(lane, data) for lane in warp.lanes()]
     addresses = warp.addresses(address)
+    if warp.grid.observer is not None:
+        warp.grid.observer.accessed(warp, made, space, addresses, size)
     return [
         (lane, warp.bytes(made, space, lane, int(addresses[lane]), size)) for lane in warp.lanes()
     ]

@@ -13,6 +13,7 @@ from bedplate.simt.emitter import Emitter
 from bedplate.simt.lowering.base import lowers
 from bedplate.simt.lowering.memory import Access, address_lanes
 from bedplate.simt.module import Address, Instruction, Register
+from bedplate.simt.tool import AllLanes
 
 
 @lowers("atom", "red")
@@ -31,7 +32,7 @@ def atomic(e: Emitter, made: Instruction) -> None:
             values.append(lanes.cast(e.builder, e.vector(operand, kind), bits))
     addresses = address_lanes(e, address)
     for tool in e.tools:
-        tool.accessed(e, made, space, addresses, access.bytes)
+        tool.accessed(e, made, space, AllLanes(addresses), access.bytes)
     mask = e.mask
     operation = f"{made.slots['op']}{kind.name}"
     old = resolve.atomic(e, access, operation, addresses, mask, values)

@@ -204,10 +204,8 @@ def _either(
     kinds: Sequence[ir.Type],
 ) -> list[Any]:
     """The quick way when the whole warp is in range and aligned, else the slow one."""
-    addresses = None
     for tool in e.tools:
-        addresses = place.every() if addresses is None else addresses
-        tool.accessed(e, access.made, access.space, addresses, access.bytes)
+        tool.accessed(e, access.made, access.space, place, access.bytes)
     if place.base is None or any(value % access.bytes for value in place.values):
         return list(slow())
     builder = e.builder
