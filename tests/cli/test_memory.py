@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,20 @@ def test_show_takes_a_capacity(trace: Path, capsys: pytest.CaptureFixture[str]) 
     assert "1 requests did not fit" in capsys.readouterr().out
     assert main(["memory", "show", str(trace), "--capacity", "4GiB"]) == 0
     assert "did not fit" not in capsys.readouterr().out
+
+
+def test_replay_takes_a_policy_of_yours(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A library by its path, beside others in one table; one that is none is refused."""
+    root = Path(__file__).parents[2]
+    includes = [f"-I{root / part / 'include'}" for part in ("native/runtime", "native/hal")]
+    library = str(tmp_path / "mine.so")
+    source = root / "native" / "runtime" / "examples" / "first_fit.c"
+    command = ["gcc", "-shared", "-fPIC", *includes, str(source), "-o", library]
+    subprocess.run(command, check=True)
+    words = ["memory", "replay", str(trace), "--policy", library, "--policy", "best-fit"]
+    assert main(words) == 0
+    assert library in capsys.readouterr().out
+    assert main(["memory", "replay", str(trace), "--policy", str(tmp_path / "none.so")]) == 2
+    assert "exports no bp_runtime_policy_1" in capsys.readouterr().err

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.runtime.explore import RULE_CDEF
 from bedplate.runtime.native import CDEF
+from bedplate.runtime.plugin import PLUGIN_CDEF
 from bedplate.runtime.streams import STREAMS_CDEF
 
 INCLUDE = Path(__file__).parents[2] / "native" / "runtime" / "include" / "bedplate"
@@ -32,7 +34,12 @@ def declarations(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "declared", "least"), [("runtime.h", CDEF, 25), ("streams.h", STREAMS_CDEF, 22)]
+    ("name", "declared", "least"),
+    [
+        ("runtime.h", CDEF, 25),
+        ("streams.h", STREAMS_CDEF, 22),
+        ("policy.h", PLUGIN_CDEF + RULE_CDEF, 2),
+    ],
 )
 def test_the_header_and_the_declarations_agree(name: str, declared: str, least: int) -> None:
     """Every name of either is in both, with the same fields or arguments."""

@@ -47,8 +47,8 @@ class Search {
   public:
     Search(const bp_runtime_program &program, const bp_runtime_explore_options &options,
            bp_runtime_explored &out)
-        : model_(program), options_(options), out_(out), random_(options.seed),
-          bound_(options.depth ? options.depth : UINT32_MAX),
+        : model_(program, options.rule, options.rule_data), options_(options), out_(out),
+          random_(options.seed), bound_(options.depth ? options.depth : UINT32_MAX),
           states_(options.states ? options.states : 1'000'000) {
         out_ = {};
         out_.complete = options.walks == 0;

@@ -43,8 +43,9 @@ std::string State::key() const {
     return key;
 }
 
-Model::Model(const bp_runtime_program &program)
-    : program_(program), of_host_(program.host_count), flags_(program.queue_count) {
+Model::Model(const bp_runtime_program &program, bp_runtime_rule rule, void *rule_data)
+    : program_(program), rule_(rule), rule_data_(rule_data), of_host_(program.host_count),
+      flags_(program.queue_count) {
     for (uint32_t i = 0; i < program.step_count; i++)
         of_host_[program.steps[i].host].push_back(i);
     for (uint32_t i = 0; i < program.lane_count; i++)
@@ -87,8 +88,28 @@ uint64_t Model::arrival(const State &state, uint32_t lane) const {
                                  state.order.begin());
 }
 
+/* The lane that a rule of somebody else's chooses, or NONE. */
+uint32_t Model::ruled(const State &state, uint32_t queue) const {
+    std::vector<bp_runtime_ready> ready;
+    for (uint32_t lane = 0; lane < program_.lane_count; lane++) {
+        const Row &row = state.rows[lane];
+        if (program_.lanes[lane].queue == queue && !row.steps.empty() &&
+            passed(state, row.steps.front()))
+            ready.push_back({arrival(state, lane), program_.steps[row.steps.front()].tag, lane,
+                             static_cast<uint32_t>(row.overtaken), program_.lanes[lane].priority,
+                             0});
+    }
+    if (ready.empty())
+        return NONE;
+    uint32_t count = static_cast<uint32_t>(ready.size());
+    uint32_t choice = rule_(rule_data_, ready.data(), count, program_.ageing);
+    return choice < count ? ready[choice].lane : NONE;
+}
+
 /* The lane whose head the queue runs next, or NONE. */
 uint32_t Model::chosen(const State &state, uint32_t queue) const {
+    if (rule_ && !(flags_[queue] & BP_RUNTIME_QUEUE_DEVICE_WAITS))
+        return ruled(state, queue);
     uint32_t best = NONE;
     Rank best_rank = {};
     for (uint32_t lane = 0; lane < program_.lane_count; lane++) {

@@ -40,7 +40,7 @@ struct State {
 
 class Model {
   public:
-    explicit Model(const bp_runtime_program &program);
+    Model(const bp_runtime_program &program, bp_runtime_rule rule, void *rule_data);
     State first() const;
     /* Actors that can step: hosts, then queues. */
     void able(const State &state, std::vector<uint32_t> &out) const;
@@ -59,12 +59,15 @@ class Model {
     bool reached(const State &state, const bp_fence &fence) const;
     bool passed(const State &state, uint32_t step) const;
     uint32_t chosen(const State &state, uint32_t queue) const;
+    uint32_t ruled(const State &state, uint32_t queue) const;
     uint64_t arrival(const State &state, uint32_t lane) const;
     void run(State &state, uint32_t queue) const;
     void host(State &state, uint32_t number) const;
     void signal(State &state, const bp_fence &fence) const;
 
     const bp_runtime_program &program_;
+    bp_runtime_rule rule_;
+    void *rule_data_;
     std::vector<std::vector<uint32_t>> of_host_;
     std::vector<uint32_t> flags_; /* of queues */
 };

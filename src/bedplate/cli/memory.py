@@ -34,8 +34,8 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--policy",
         action="append",
         metavar="NAME",
-        help="bedplate, bedplate-noremap, planned, pytorch, rmm, best-fit, buddy or slab; again "
-        "for more; default: bedplate and pytorch",
+        help="bedplate, bedplate-noremap, planned, pytorch, rmm, best-fit, buddy, slab, or a "
+        "library of yours; again for more; default: bedplate and pytorch",
     )
     _capacity(verb)
     verb.add_argument(
@@ -168,7 +168,7 @@ def _sanitize(arguments: argparse.Namespace, names: list[str]) -> int:
 def _known(name: str, policies: tuple[str, ...]) -> None:
     from bedplate.core import nearest
 
-    if name not in policies:
+    if name not in policies and "/" not in name and not name.endswith(".so"):
         raise UsageError(f"unknown policy {name!r}", remedy=nearest.hint(name, set(policies)))
 
 

@@ -17,13 +17,14 @@ from bedplate.runtime.errors import (
     OptionsInvalid,
     OutOfMemory,
     OverQuota,
+    PolicyBroken,
     RuntimeFault,
     SchedulerStopped,
     SteadyStateViolation,
     StreamDeadline,
     TraceInvalid,
 )
-from bedplate.runtime.explore import Explored, Program, ProgramHost, explore
+from bedplate.runtime.explore import Explored, Program, ProgramHost, Ready, Rule, explore
 from bedplate.runtime.graph import Graph, Recording
 from bedplate.runtime.lint import RuntimeContract
 from bedplate.runtime.metrics import publish
@@ -64,15 +65,18 @@ __all__ = [
     "Outcome",
     "OverQuota",
     "Plan",
+    "PolicyBroken",
     "Pool",
     "PoolStats",
     "PoolTensors",
     "Program",
     "ProgramHost",
     "QueueStats",
+    "Ready",
     "Record",
     "Recording",
     "Reuse",
+    "Rule",
     "RuntimeContract",
     "RuntimeFault",
     "Scheduler",

@@ -83,6 +83,12 @@ class HazardFound(RuntimeFault):
     code = "runtime.hazard"
 
 
+class PolicyBroken(RuntimeFault):
+    """A plugin's policy gave memory that it has not, or that is somebody's."""
+
+    code = "runtime.policy_broken"
+
+
 class TraceInvalid(RuntimeFault, UsageError):
     """A trace, snapshot or log that is not what it says."""
 

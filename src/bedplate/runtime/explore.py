@@ -13,12 +13,14 @@ program that can go wrong comes back with the shortest schedule that does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from bedplate.runtime.errors import OptionsInvalid
 from bedplate.runtime.native import ffi, library
+from bedplate.runtime.plugin import entry
 from bedplate.runtime.streams import DEVICE_WAITS, check_stream
 
 VERDICTS = ("clean", "deadlock", "lost", "shrink", "overtake")
@@ -109,6 +111,44 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
+class Ready:
+    """The head of a stream whose waits have passed; `arrival` 0 came first."""
+
+    stream: int
+    tag: int
+    priority: int
+    overtaken: int
+    arrival: int
+
+
+RULE_CDEF = """
+uint32_t bp_runtime_rule_1(void *, const bp_runtime_ready *, uint32_t, uint32_t);
+"""
+ffi.cdef(RULE_CDEF)
+
+Rule = Callable[[Sequence[Ready]], int | None]
+"""Which of a queue's ready batches goes next, by its place; None: none now."""
+
+
+def _native_rule(rule: Rule | str | Path, raised: list[BaseException]) -> Any:
+    if not callable(rule):
+        return entry(rule, "bp_runtime_rule_1")
+
+    def ask(_: Any, heads: Any, count: int, ageing: int) -> int:
+        ready = [
+            Ready(int(h.lane), int(h.tag), int(h.priority), int(h.overtaken), int(h.arrival))
+            for h in heads[0:count]
+        ]
+        choice = rule(ready)
+        return count if choice is None else choice
+
+    def failed(kind: Any, error: BaseException, trace: Any) -> None:
+        raised.append(error)
+
+    return ffi.callback("bp_runtime_rule", ask, error=0, onerror=failed)
+
+
+@dataclass(frozen=True, slots=True)
 class Explored:
     """What `explore` found: `text` is the schedule and who is stuck on what, a line each.
 
@@ -131,12 +171,15 @@ def explore(
     states: int = 1_000_000,
     depth: int | None = None,
     walks: int = 0,
+    rule: Rule | str | Path | None = None,
 ) -> Explored:
     """Search the orders of a program depth first, `states` and `depth` bounding it.
 
     With `walks` it draws so many whole schedules instead. The same seed gives
-    the same search. Raises OptionsInvalid for a program that refers to what it
-    has not.
+    the same search. `rule` chooses among a queue's ready batches in place of the
+    scheduler's: a function, or the path of a library (`bedplate/policy.h`); it must
+    answer the same when it is asked the same. Raises OptionsInvalid for a program
+    that refers to what it has not.
     """
     if not (0 < states < 1 << 64 and 0 <= walks < 1 << 64 and 0 <= seed < 1 << 64):
         raise OptionsInvalid(f"states {states}, walks {walks}, seed {seed}")
@@ -166,10 +209,15 @@ def explore(
     options = ffi.new("bp_runtime_explore_options *")
     options.seed, options.states, options.walks = seed, states, walks
     options.depth = depth or 0
+    raised: list[BaseException] = []
+    native = ffi.NULL if rule is None else _native_rule(rule, raised)
+    options.rule = native
     out = ffi.new("bp_runtime_explored *")
     room = 1 << 16
     text, length = ffi.new("char[]", room), ffi.new("uint64_t *")
     check_stream(library().bp_runtime_explore(described, options, out, text, room, length))
+    if raised:
+        raise raised[0]
     return Explored(
         VERDICTS[out.verdict],
         bool(out.complete),

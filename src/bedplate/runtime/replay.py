@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bedplate.runtime.errors import OptionsInvalid
 from bedplate.runtime.native import check, ffi, library
+from bedplate.runtime.plugin import is_library, replay_library
 from bedplate.runtime.trace import ALLOCATE, Trace
 
 POLICIES = (
@@ -58,11 +59,16 @@ def replay(
 
     `recorded_peak_bytes` is what the recorded job's own allocator, PyTorch's,
     held at most: the model of it is marked when it misses that by more than a
-    hundredth. Raises OptionsInvalid for an unknown policy.
+    hundredth. A policy may be the path of a library, see `plugin`; then
+    PolicyBroken says where it lied. Raises OptionsInvalid for an unknown policy.
     """
+    if is_library(policy):
+        made = replay_library(trace, policy, capacity_bytes)
+        return Outcome(policy=policy, **vars(made))
     if policy not in POLICIES:
         raise OptionsInvalid(
-            f"there is no policy {policy!r}", remedy=f"use one of {', '.join(POLICIES)}"
+            f"there is no policy {policy!r}",
+            remedy=f"use one of {', '.join(POLICIES)}, or the path of a library",
         )
     trace = np.ascontiguousarray(trace)
     places = np.zeros(len(trace), np.uint64)

@@ -84,11 +84,22 @@ typedef struct {
     uint32_t allowed;
 } bp_runtime_program;
 typedef struct {
+    uint64_t arrival;
+    uint64_t tag;
+    uint32_t lane, overtaken;
+    int32_t priority;
+    uint32_t padding;
+} bp_runtime_ready;
+typedef uint32_t (*bp_runtime_rule)(void *data, const bp_runtime_ready *ready, uint32_t count,
+                                    uint32_t ageing);
+typedef struct {
     uint64_t seed;
     uint64_t states;
     uint64_t walks;
     uint32_t depth;
     uint32_t padding;
+    bp_runtime_rule rule;
+    void *rule_data;
 } bp_runtime_explore_options;
 typedef struct {
     uint32_t verdict;

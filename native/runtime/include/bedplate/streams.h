@@ -151,12 +151,28 @@ typedef struct {
     uint32_t allowed; /* overtakings a ready batch may suffer; 0: `ageing` */
 } bp_runtime_program;
 
+/* The head of a lane whose waits have passed. */
+typedef struct {
+    uint64_t arrival; /* among the batches that are there, 0 the first */
+    uint64_t tag;
+    uint32_t lane, overtaken;
+    int32_t priority;
+    uint32_t padding;
+} bp_runtime_ready;
+
+/* Which of a queue's ready heads goes next, or `count`: none now. It sees the same again, so it
+ * must answer the same: what it keeps is not part of a state. */
+typedef uint32_t (*bp_runtime_rule)(void *data, const bp_runtime_ready *ready, uint32_t count,
+                                    uint32_t ageing);
+
 typedef struct {
     uint64_t seed;   /* orders the search */
     uint64_t states; /* bound of states looked at; 0: a million */
     uint64_t walks;  /* so many random schedules instead of the search; 0: the search */
     uint32_t depth;  /* bound of a schedule's steps; 0: none */
     uint32_t padding;
+    bp_runtime_rule rule; /* null: the scheduler's own */
+    void *rule_data;
 } bp_runtime_explore_options;
 
 typedef struct {
