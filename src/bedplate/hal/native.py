@@ -13,8 +13,7 @@ from typing import Any
 
 from cffi import FFI
 
-from bedplate.core.errors import EnvironmentLacks
-from bedplate.core.paths import native_library_dir
+from bedplate.core.library import load
 from bedplate.hal import abi
 from bedplate.hal.errors import HalError, InvalidArgument, from_status
 
@@ -27,16 +26,7 @@ ffi.cdef(abi.CDEF)
 @functools.cache
 def library() -> Any:
     """The loader, `libbedplate_hal.so`; EnvironmentLacks when it does not load."""
-    path = native_library_dir() / "libbedplate_hal.so"
-    try:
-        return ffi.dlopen(str(path))
-    except OSError as cause:
-        raise EnvironmentLacks(
-            f"the HAL's loader {path.name} does not load",
-            code="hal.loader_missing",
-            remedy="run `make build`, or `pip install .`",
-            detail=str(cause),
-        ) from cause
+    return load(ffi, "hal", "the HAL's loader", "hal.loader_missing")
 
 
 def new(kind: str, /, **fields: Any) -> Any:

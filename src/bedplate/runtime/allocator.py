@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bedplate.core.metrics import Histogram
@@ -276,10 +275,5 @@ class Allocator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

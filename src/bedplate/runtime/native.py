@@ -11,8 +11,7 @@ from typing import Any
 
 from cffi import FFI
 
-from bedplate.core.errors import EnvironmentLacks
-from bedplate.core.paths import native_library_dir
+from bedplate.core.library import load
 from bedplate.runtime.errors import from_status
 
 CDEF = """
@@ -101,16 +100,7 @@ ffi.cdef(CDEF)
 @functools.cache
 def library() -> Any:
     """The runtime, `libbedplate_runtime.so`; EnvironmentLacks when it does not load."""
-    path = native_library_dir() / "libbedplate_runtime.so"
-    try:
-        return ffi.dlopen(str(path))
-    except OSError as cause:
-        raise EnvironmentLacks(
-            f"the runtime's library {path.name} does not load",
-            code="runtime.library_missing",
-            remedy="run `make build`, or `pip install .`",
-            detail=str(cause),
-        ) from cause
+    return load(ffi, "runtime", "the runtime's library", "runtime.library_missing")
 
 
 def check(status: int) -> None:

@@ -17,7 +17,7 @@ import cffi
 import numpy as np
 from numpy.typing import NDArray
 
-from bedplate.core.paths import native_library_dir
+from bedplate.core.library import load
 from bedplate.serving.errors import SchedulerError
 
 _CDEF = """
@@ -65,7 +65,7 @@ STATUS_TOO_LONG = -6
 def _library() -> tuple[Any, Any]:
     ffi = cffi.FFI()
     ffi.cdef(_CDEF)
-    return ffi, ffi.dlopen(str(native_library_dir() / "libbedplate_serving.so"))
+    return ffi, load(ffi, "serving", "the scheduler's library", "serving.library_missing")
 
 
 @dataclass(frozen=True)
