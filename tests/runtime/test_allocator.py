@@ -56,6 +56,7 @@ def test_a_block_that_another_stream_used_waits_for_it() -> None:
         block.free()
         assert pool.stats().pending_free_bytes == 4 * MIB
         other = pool.allocate(4 * MIB, main)
+        assert repr(other) == f"<Block {4 * MIB} bytes at {other.address:#x}>"
         assert other.address != block.address
         memory.reach(2, 7)
         again = pool.allocate(4 * MIB, main)

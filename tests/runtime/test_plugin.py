@@ -126,6 +126,17 @@ def test_a_policy_that_lies_is_told_with_its_record(build: Build, text: str, par
         replay(TWO, build(text))
 
 
+def test_what_a_policy_holds_is_counted_for_it(build: Build) -> None:
+    """One segment on a device that has just that; half of it is none, and nothing fits."""
+    honest = build(liar("given += 4096; return base ? base + given : 0;"))
+    made = replay(TWO, honest, capacity_bytes=1 << 20)
+    assert (made.reserved_peak_bytes, made.reserved_end_bytes) == (1 << 20, 1 << 20)
+    assert (made.driver_calls, made.requests, made.out_of_memory) == (1, 2, 0)
+    assert made.live_peak_bytes == 8000
+    less = replay(TWO, honest, capacity_bytes=(1 << 20) - 1)
+    assert (less.out_of_memory, less.reserved_peak_bytes) == (2, 0)
+
+
 def test_a_library_without_a_policy_is_refused(build: Build, tmp_path: Path) -> None:
     """A missing file, and a library that exports something else."""
     with pytest.raises(OptionsInvalid, match="exports no bp_runtime_policy_1"):

@@ -70,6 +70,40 @@ def test_a_use_that_nobody_told_is_found_with_block_and_both_streams(tmp_path: P
         assert [str(reuse) for reuse in sanitize(load_trace(tmp_path / name))] == [str(found)]
 
 
+def test_the_newest_work_is_named() -> None:
+    """Of two uses of the same bytes the later one counts, also on a part of them."""
+    rows = [(ALLOCATE, 1, MIB, 0), (USE, 1, 0, 1), (USE, 1, 0, 1), (FREE, 1, 0, 0)]
+    (found,) = sanitize(trace_of(*rows, (ALLOCATE, 2, MIB, 0)))
+    assert found.work == 2
+    halves = [(ALLOCATE, 1, MIB // 2, 0), (ALLOCATE, 2, MIB // 2, 0), (FREE, 1, 0, 0)]
+    again = [(FREE, 2, 0, 0), (ALLOCATE, 3, MIB, 1)]
+    (found,) = sanitize(trace_of(*halves, *again), "best-fit")
+    assert (found.block, found.work) == (0, 2)
+
+
+def test_a_tracer_writes_what_it_hears() -> None:
+    """Names, bytes, streams, pools; no time runs back."""
+    with NumbersAllocator(1 << 30) as memory:
+        tracer = Tracer(memory)
+        main, side = memory.stream(), memory.stream()
+        block = memory.pool("kv").allocate(5000, side)
+        tracer.use(block, main)
+        block.used_on(main)
+        tracer.sync(main)
+        block.free()
+        trace = tracer.trace()
+    at = block.address
+    assert trace[["address", "bytes", "stream", "action", "pool"]].tolist() == [
+        (at, 5000, 1, ALLOCATE, 1),
+        (at, 0, 0, USE, 0),
+        (at, 0, 0, USED_ON, 0),
+        (0, 0, 0, SYNC, 0),
+        (at, 0, 0, FREE, 0),
+    ]
+    assert (np.diff(trace["time_ns"].astype(np.int64)) >= 0).all()
+    assert trace["time_ns"].max() < 3600 * 10**9, "time begins with the tracer"
+
+
 def test_a_use_after_the_free_is_found() -> None:
     """Work on a block that was given back, whether or not somebody has it by then."""
     (found,) = sanitize(trace_of((ALLOCATE, 1, MIB, 0), (FREE, 1, 0, 0), (USE, 1, 0, 0)))

@@ -11,19 +11,17 @@ use std::sync::Arc;
 use crate::allocator::{Allocation, Allocator};
 use crate::conf;
 use crate::error::{Error, Result};
-use crate::fake::{Fake, Reached};
+use crate::fake::Fake;
 use crate::gate::Seal;
 use crate::hal::{BpApi, Hal};
-use crate::plan::plan;
-use crate::policy::by_name;
 use crate::pool::Config;
-use crate::replay::{replay, Outcome, Record};
+use crate::replay::{Outcome, Record};
 use crate::stats::Stats;
 
 /// An allocator, and the fake device when it has one.
 pub struct Handle {
-    allocator: Allocator,
-    fake: Option<Arc<Fake>>,
+    pub(crate) allocator: Allocator,
+    pub(crate) fake: Option<Arc<Fake>>,
 }
 
 /// A block for snapshots and pictures.
@@ -77,7 +75,7 @@ pub fn guarded(run: impl FnOnce() -> Result<()>) -> i32 {
 
 /// Runs on an allocator; a panic disables it.
 #[inline]
-unsafe fn on(handle: *const Handle, run: impl FnOnce(&Handle) -> Result<()>) -> i32 {
+pub(crate) unsafe fn on(handle: *const Handle, run: impl FnOnce(&Handle) -> Result<()>) -> i32 {
     // SAFETY: the caller passes what `open` gave, or null.
     let handle = match unsafe { handle.as_ref() } {
         Some(handle) => handle,
@@ -93,21 +91,13 @@ unsafe fn on(handle: *const Handle, run: impl FnOnce(&Handle) -> Result<()>) -> 
     }
 }
 
-unsafe fn text<'a>(data: *const c_char, length: u64) -> Result<&'a str> {
+pub(crate) unsafe fn text<'a>(data: *const c_char, length: u64) -> Result<&'a str> {
     if data.is_null() {
         return Ok("");
     }
     // SAFETY: the caller says that `length` bytes are there.
     let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length as usize) };
     std::str::from_utf8(bytes).map_err(|_| Error::Invalid("a text is not UTF-8".into()))
-}
-
-unsafe fn records<'a>(data: *const Record, count: u64) -> &'a [Record] {
-    if data.is_null() || count == 0 {
-        return &[];
-    }
-    // SAFETY: the caller says that `count` records are there.
-    unsafe { std::slice::from_raw_parts(data, count as usize) }
 }
 
 /// See runtime.h.
@@ -132,30 +122,6 @@ pub unsafe extern "C" fn bp_runtime_open(
         let phys = unsafe { Hal::new(api, device, piece) };
         let allocator = Allocator::new(Box::new(phys), config)?;
         unsafe { *out = Box::into_raw(Box::new(Handle { allocator, fake: None })) };
-        Ok(())
-    })
-}
-
-/// See runtime.h.
-///
-/// # Safety
-/// The pointers are valid.
-#[no_mangle]
-pub unsafe extern "C" fn bp_runtime_open_fake(
-    capacity: u64,
-    piece: u64,
-    options: *const c_char,
-    length: u64,
-    out: *mut *mut Handle,
-) -> i32 {
-    guarded(|| {
-        let mut config = Config::default();
-        // SAFETY: by the contract of this function.
-        conf::apply(&mut config, unsafe { text(options, length)? })?;
-        let fake = Arc::new(Fake::new(capacity, piece));
-        let allocator = Allocator::new(Box::new(fake.clone()), config)?;
-        // SAFETY: as above.
-        unsafe { *out = Box::into_raw(Box::new(Handle { allocator, fake: Some(fake) })) };
         Ok(())
     })
 }
@@ -257,6 +223,8 @@ macro_rules! entry {
     }};
 }
 
+pub(crate) use entry;
+
 entry! {
     bp_runtime_stream_open(timeline: u64, value: u64) -> u32 =
         |h: &Handle| h.allocator.open_stream(timeline, value);
@@ -283,17 +251,6 @@ entry! {
         });
         Ok(())
     };
-    bp_runtime_fake_hold() = |h: &Handle| fake(h).map(Fake::hold);
-    bp_runtime_fake_reach(timeline: u64, value: u64) =
-        |h: &Handle| fake(h).map(|fake| fake.reach(timeline, value));
-    bp_runtime_fake_fail_in(calls: u64) = |h: &Handle| fake(h).map(|fake| fake.fail_in(Some(calls)));
-    bp_runtime_fake_calls() -> Reached = |h: &Handle| fake(h).map(Fake::reached);
-    bp_runtime_fake_scribble(address: u64, offset: u64) =
-        |h: &Handle| fake(h).map(|fake| fake.scribble(address, offset));
-}
-
-fn fake(handle: &Handle) -> Result<&Fake> {
-    handle.fake.as_deref().ok_or_else(|| Error::Invalid("its device is a real one".into()))
 }
 
 /// See runtime.h.
@@ -374,65 +331,6 @@ unsafe fn give(text: &str, buffer: *mut c_char, capacity: u64) -> u64 {
 pub unsafe extern "C" fn bp_runtime_last_error(buffer: *mut c_char, capacity: u64) -> u64 {
     // SAFETY: by the contract of this function.
     LAST.with(|last| unsafe { give(&last.borrow(), buffer, capacity) })
-}
-
-/// See runtime.h.
-///
-/// # Safety
-/// The arrays have `count` items; `places` and `reserved` may be null.
-#[no_mangle]
-pub unsafe extern "C" fn bp_runtime_replay(
-    policy: *const c_char,
-    length: u64,
-    capacity: u64,
-    trace: *const Record,
-    count: u64,
-    places: *mut u64,
-    reserved: *mut u64,
-    out: *mut Outcome,
-) -> i32 {
-    guarded(|| {
-        // SAFETY: by the contract of this function, here and below.
-        let (name, trace) = unsafe { (text(policy, length)?, records(trace, count)) };
-        let mut policy = by_name(name, capacity, trace)?;
-        let outcome = replay(trace, &mut *policy, |number, place, held| unsafe {
-            if !places.is_null() {
-                *places.add(number) = place;
-            }
-            if !reserved.is_null() {
-                *reserved.add(number) = held;
-            }
-        })?;
-        unsafe { *out = outcome };
-        Ok(())
-    })
-}
-
-/// See runtime.h.
-///
-/// # Safety
-/// `trace` has `count` records, `offsets` room for `capacity` values.
-#[no_mangle]
-pub unsafe extern "C" fn bp_runtime_plan(
-    trace: *const Record,
-    count: u64,
-    offsets: *mut u64,
-    capacity: u64,
-    bytes: *mut u64,
-    lower_bound: *mut u64,
-) -> i32 {
-    guarded(|| {
-        // SAFETY: by the contract of this function, here and below.
-        let plan = plan(unsafe { records(trace, count) });
-        for (number, offset) in plan.offsets.iter().enumerate().take(capacity as usize) {
-            unsafe { *offsets.add(number) = *offset };
-        }
-        unsafe {
-            *bytes = plan.bytes;
-            *lower_bound = plan.lower_bound;
-        }
-        Ok(())
-    })
 }
 
 // The sizes that `native/runtime/layout.c` asserts of the header.

@@ -146,6 +146,18 @@ pub struct Block {
 const _: () = assert!(std::mem::size_of::<Block>() == 64);
 
 impl Block {
+    /// Describes all of a segment, or of a range of addresses, that is new.
+    pub fn begin(&self, address: u64, bytes: u64, place: u8, state: State) {
+        self.address.set(address);
+        self.bytes.set(bytes);
+        self.before.set(NIL);
+        self.after.set(NIL);
+        self.stream.set(0);
+        self.fence.set(0);
+        self.place.set(place);
+        self.set_state(state);
+    }
+
     /// What the caller asked for.
     #[inline]
     pub fn requested(&self) -> u64 {

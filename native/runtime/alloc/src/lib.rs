@@ -22,6 +22,7 @@ pub mod gate;
 pub mod hal;
 pub mod lock;
 pub mod map;
+pub mod numbers;
 pub mod phys;
 pub mod plain;
 pub mod plan;

@@ -42,15 +42,7 @@ impl Map {
     pub fn new(g: Ground, arena: &Arena, bytes: u64, piece: u64) -> PhysResult<Result<Map>> {
         let base = g.phys.reserve(bytes)?;
         Ok(g.slab.claim().map(|first| {
-            let block = g.slab.at(first);
-            block.address.set(base);
-            block.bytes.set(bytes);
-            block.before.set(NIL);
-            block.after.set(NIL);
-            block.stream.set(0);
-            block.fence.set(0);
-            block.place.set(arena.place);
-            block.set_state(State::Hole);
+            g.slab.at(first).begin(base, bytes, arena.place, State::Hole);
             Map { base, bytes, piece, first, pieces: HashMap::new() }
         }))
     }

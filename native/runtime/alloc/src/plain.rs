@@ -72,15 +72,8 @@ impl Plain {
             None => self.segments.push(segment),
         }
         let block = g.slab.at(first);
-        block.address.set(base);
-        block.bytes.set(bytes);
-        block.before.set(NIL);
-        block.after.set(NIL);
-        block.stream.set(0);
-        block.fence.set(0);
-        block.place.set(arena.place);
+        block.begin(base, bytes, arena.place, State::Pending);
         block.segment.set(number as u32);
-        block.set_state(State::Pending);
         self.backed += bytes;
         Ok(Ok(first))
     }
