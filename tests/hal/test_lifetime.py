@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from bedplate.hal.abi import ABI_VERSION
 from bedplate.hal.api import Device, DType, Module, Tensor, pack_attributes
 from bedplate.hal.native import ffi, new
 
@@ -57,6 +59,29 @@ def test_what_nobody_holds_is_given_back(
     assert not lives(device, handle)
 
 
+@pytest.mark.parametrize(
+    ("make", "give_back"),
+    [
+        (lambda device: device.timeline(), "destroy"),
+        (lambda device: device.queue(), "destroy"),
+        (lambda device: device.queue().record(), "destroy"),
+        (convert_plan, "release"),
+    ],
+    ids=["timeline", "queue", "graph", "plan"],
+)
+@pytest.mark.parametrize("closed", [False, True])
+def test_what_is_given_back_already_is_not_asked_about(
+    device: Device, make: Callable[[Device], Any], give_back: str, closed: bool
+) -> None:
+    """Twice is fine, and so is a device that was closed and took all along."""
+    thing = make(device)
+    if not closed:
+        getattr(thing, give_back)()
+    thing.device = SimpleNamespace(closed=closed)  # asking it for its api fails
+    getattr(thing, give_back)()
+    thing.device = device
+
+
 def test_things_say_what_they_are(device: Device, kernels: Module) -> None:
     """For logs and debuggers: kind, size, device."""
     tensor = Tensor(device.allocate(64), 0, (2, 4), "f4")
@@ -64,6 +89,7 @@ def test_things_say_what_they_are(device: Device, kernels: Module) -> None:
     assert repr(tensor.buffer) == "<Buffer 64 bytes on cpu:0>"
     assert repr(device).startswith("<Device cpu:0 ")
     assert repr(device.backend).startswith("<Backend cpu /")
+    assert device.backend.abi == ABI_VERSION
     assert repr(kernels.kernel("echo")) == "<Kernel echo of bedplate_hal_conform.so>"
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,6 +14,7 @@ from bedplate.hal.api import (
     Device,
     DType,
     InvalidArgument,
+    OpPlan,
     Queue,
     Tensor,
     TensorRole,
@@ -163,6 +167,23 @@ def test_a_stride_that_no_field_holds_is_refused(device: Device) -> None:
     wide = Tensor(buffer, 0, (1, 1), "f4", (1 << 70, 1))
     with pytest.raises(InvalidArgument, match="strides"):
         device.plan_op("reduce", [wide, None, Tensor(buffer, 0, (1,), "f4")])
+
+
+@pytest.mark.parametrize("flag", ["deterministic", "capturable"])
+def test_a_plan_promises_what_its_flags_say(flag: str) -> None:
+    """Each by its own bit, and nothing without one."""
+    number = {"deterministic": abi.BP_OP_DETERMINISTIC, "capturable": abi.BP_OP_CAPTURABLE}[flag]
+
+    def plan(*arguments: Any) -> int:
+        arguments[-1].flags = number
+        return 0
+
+    device: Any = SimpleNamespace(
+        handle=1, closed=True, ops=SimpleNamespace(plan=plan), check=lambda status: None
+    )
+    made = OpPlan(device, "convert", [])
+    promised = {name for name in ("deterministic", "capturable") if getattr(made, name)}
+    assert promised == {flag}
 
 
 def test_a_tensor_too_many_is_refused_with_the_batch(device: Device, queue: Queue) -> None:

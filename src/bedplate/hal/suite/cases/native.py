@@ -191,6 +191,9 @@ def no_place_for_a_module(s: Subject) -> None:
     module, api = loaded(s), s.api.module
     out, name = ffi.new("uint64_t *"), ffi.new("bp_text *")
     s.refuses(api.load(s.handle, ffi.NULL, out), BAD, "module.load of null")
+    source, keep = s.code_source()
+    s.refuses(api.load(s.handle, source, ffi.NULL), BAD, "module.load without a result")
+    del keep
     s.refuses(api.info(s.handle, module, ffi.NULL), BAD, "module.info without a result")
     s.refuses(api.kernel(s.handle, module, ffi.NULL, out), BAD, "module.kernel without a name")
     wanted = (BAD, abi.BP_NOT_FOUND)
