@@ -19,6 +19,7 @@ from bedplate.hal.api import (
     NotFound,
     OutOfDeviceMemory,
     Unavailable,
+    Unsupported,
     open_device,
     parse_spec,
 )
@@ -96,6 +97,15 @@ def test_memory_is_counted(device: Device) -> None:
     with pytest.raises(OutOfDeviceMemory, match="were asked for"):
         device.allocate(device.info.memory_bytes + 1)
     assert device.allocate(64).bytes == 64
+
+
+def test_the_loaders_own_sentence_wins(device: Device) -> None:
+    """A function that the backend lacks is told as that, not by what the backend said last."""
+    with pytest.raises(OutOfDeviceMemory):
+        device.allocate(device.info.memory_bytes + 1)
+    reserve, out = device.api.mem.reserve, ffi.new("uint64_t *")
+    with pytest.raises(Unsupported, match=r"mem\.reserve"):
+        device.check(reserve(device.handle, 4096, 4096, out))
 
 
 @pytest.mark.parametrize("bytes", [0, -1, 1 << 63])

@@ -46,6 +46,21 @@ def released_bytes_stay_until_they_are_read(s: Subject) -> None:
 
 
 @case("mem", "positive", tier="full")
+def idle_queues_let_nothing_go(s: Subject) -> None:
+    """Sixteen queues made after the one that holds a copy: its bytes stay all the same."""
+    source, target = s.memory(4096, 0x3C), s.memory(4096)
+    batch = Batch()
+    batch.copy(target, source)
+    go = held(s, batch)
+    idle = [s.queue() for _ in range(16)]
+    source.release()
+    others = [s.memory(4096, 0x99) for _ in range(16)]
+    go()
+    expect(s.content(target) == b"\x3c" * 4096, "released bytes changed before they were read")
+    del idle, others
+
+
+@case("mem", "positive", tier="full")
 def released_storage_is_not_given_away(s: Subject) -> None:
     """New memories of the same size, filled, do not reach what a held batch needs."""
     source, target = s.memory(8192, 0x11), s.memory(8192)

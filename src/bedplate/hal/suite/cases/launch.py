@@ -98,19 +98,19 @@ def a_module_lists_its_kernels(s: Subject) -> None:
 
 @code_case("positive", catches=["skipped_block", "repeated_block"])
 def every_block_runs_once(s: Subject) -> None:
-    """Grids of one to three dimensions, from one block to many."""
+    """Grids of one to three dimensions, from one block to many; one launch a batch to five."""
     kernel = s.kernel("count_blocks")
-    for grid in ((1,), (2,), (3, 5), (7, 3, 11), (1000,)):
+    for times, grid in enumerate(((1,), (2,), (3, 5), (7, 3, 11), (1000,)), 1):
         blocks = 1
         for size in grid:
             blocks *= size
         out = s.memory(4 * blocks)
         batch = Batch()
-        for _ in range(3):
+        for _ in range(times):
             batch.launch(kernel, grid, [out])
-        s.completes(batch, "three launches")
-        wrong = [i for i, n in enumerate(s.words(out, "u4")) if n != 3]
-        expect(not wrong, f"blocks {wrong[:3]} of {grid} did not run three times")
+        s.completes(batch, f"{times} launches")
+        wrong = [i for i, n in enumerate(s.words(out, "u4")) if n != times]
+        expect(not wrong, f"blocks {wrong[:3]} of {grid} did not run {times} times")
 
 
 @code_case("positive")
