@@ -25,6 +25,7 @@ from bedplate.orchestrator.api import Platform
 UP = [sys.executable, "-m", "bedplate.cli", "up"]
 
 
+@pytest.mark.timeout(240)  # fifteen commands, each a process
 @pytest.mark.usefixtures("certified")
 def test_a_platform_from_up_to_down(tiny_file: Path, tmp_path: Path) -> None:
     """Each command says what it did on stdout, nothing on stderr, and exits 0."""

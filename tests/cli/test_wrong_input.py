@@ -202,7 +202,7 @@ def check(done: subprocess.CompletedProcess[str], code: int, sentence: str) -> N
         (
             "nothing",
             2,
-            "unknown verb 'nothing'; known are chat, doctor, down, hal, memory, serve, st",
+            "unknown verb 'nothing'; known are chat, doctor, down, hal, memory, serve, s",
         ),
         ("statsu", 2, "unknown verb 'statsu'; the nearest is 'status'"),
         ("gatewai", 2, "unknown verb 'gatewai'; known are chat"),

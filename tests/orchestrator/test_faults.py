@@ -29,12 +29,19 @@ from bedplate.orchestrator.record import start_ticks
 
 
 def check(outcome: Outcome) -> None:
-    """Every stream had text and ended with the error event; the gateway never faltered."""
+    """Every stream had text and ended with an error event; the gateway never faltered.
+
+    On a busy machine the engine may have dropped a stream that was not read fast enough before
+    it was killed; not all of them.
+    """
     assert all(outcome.pieces)
+    said = set()
     for error in outcome.errors:
         assert isinstance(error, openai.APIError), repr(error)
-        assert error.code == "engine_lost"
-        assert error.message == "the engine ended before the answer did"
+        assert error.code in ("engine_lost", "answer_lost")
+        if error.code == "engine_lost":
+            said.add(error.message)
+    assert said == {"the engine ended before the answer did"}
     assert outcome.health_statuses == {200}
 
 
