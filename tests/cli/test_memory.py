@@ -163,3 +163,28 @@ def test_replay_takes_a_policy_of_yours(
     assert library in capsys.readouterr().out
     assert main(["memory", "replay", str(trace), "--policy", str(tmp_path / "none.so")]) == 2
     assert "exports no bp_runtime_policy_1" in capsys.readouterr().err
+
+
+def test_traces_by_seed_and_why_they_do_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A seed is printed and makes the same file; a capacity too small is explained."""
+    paths = [str(tmp_path / f"{name}.csv") for name in "abc"]
+    for path, seed in zip(paths, ("7", "7", None), strict=True):
+        words = ["memory", "make", "training", path, "--records", "900"]
+        assert main([*words, *(["--seed", seed] if seed else [])]) == 0
+        assert f"seed {seed or ''}" in capsys.readouterr().out
+    assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes() != Path(paths[2]).read_bytes()
+    words = ["memory", "replay", paths[0], "--explain"]
+    assert main([*words, "--capacity", "100MB"]) == 1
+    out = capsys.readouterr().out
+    assert "do not fit in pool `activations`" in out
+    assert "live " in out
+    assert main([*words, "--capacity", "64GiB"]) == 0
+    assert "records fit" in capsys.readouterr().out
+    assert main([*words, "--capacity", "100MB", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["bytes"] > 0
+    assert main(words) == 2
+    assert "--capacity" in capsys.readouterr().err
+    assert main(["memory", "make", "dreams", paths[0]]) == 2
+    assert "no workload 'dreams'" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,11 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="look for memory given out while a stream may still work on it; exit 1 when there is",
     )
+    verb.add_argument(
+        "--explain",
+        action="store_true",
+        help="say why the first request does not fit in --capacity; exit 1 when one does not",
+    )
     verb.set_defaults(run=replay)
     verb = inner.add_parser(
         "plan", help="place a trace with its lifetimes known", parents=[common_flags()]
@@ -64,6 +70,17 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     verb.add_argument("trace", metavar="TRACE", help=TRACE)
     verb.add_argument("out", metavar="OUT", help="ends in .csv (RMM's columns) or .bpt")
     verb.set_defaults(run=convert)
+    verb = inner.add_parser(
+        "make", help="write a small trace by seed, to try policies on", parents=[common_flags()]
+    )
+    verb.add_argument("kind", metavar="KIND", help="training, serving or streams")
+    verb.add_argument("out", metavar="OUT", help="ends in .csv (RMM's columns) or .bpt")
+    verb.add_argument("--seed", help="the same one makes the same trace; default: random")
+    verb.add_argument("--records", type=int, default=4000, help="about so many; default: 4000")
+    verb.add_argument(
+        "--forget", type=float, default=0.0, help="the part of uses that `streams` does not tell"
+    )
+    verb.set_defaults(run=make)
 
 
 def _capacity(verb: argparse.ArgumentParser) -> None:
@@ -97,6 +114,8 @@ def replay(arguments: argparse.Namespace) -> int:
         _known(name, POLICIES)
     if arguments.sanitize:
         return _sanitize(arguments, names)
+    if arguments.explain:
+        return _explain(arguments)
     capacity = _capacity_bytes(arguments)
     trace = _load(arguments)
     job = find_job(arguments.trace)
@@ -163,6 +182,24 @@ def _sanitize(arguments: argparse.Namespace, names: list[str]) -> int:
             if len(reuses) > MOST_LINES:
                 print(f"  and {len(reuses) - MOST_LINES:,} more; --json has all")
     return EXIT_FAILED if any(found.values()) else EXIT_DONE
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    """The first request that does not fit, what there was, and what lay where; 1 when there is."""
+    from bedplate.runtime.api import explain
+
+    if not arguments.capacity:
+        raise UsageError("without an end of memory all fits", remedy="give --capacity")
+    policy, *others = arguments.policy or ["bedplate"]
+    if others:
+        raise UsageError("one policy at a time says why", remedy="give --policy once")
+    trace = _load(arguments)
+    why = explain(trace, capacity_bytes=_capacity_bytes(arguments), policy=policy)
+    if arguments.json:
+        print_json(dataclasses.asdict(why) if why else None)
+    else:
+        print(why.text if why else f"all {len(trace):,} records fit")
+    return EXIT_FAILED if why else EXIT_DONE
 
 
 def _known(name: str, policies: tuple[str, ...]) -> None:
@@ -239,8 +276,7 @@ def show(arguments: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def convert(arguments: argparse.Namespace) -> int:
-    """Write a trace as CSV or as a binary log."""
+def _writer(arguments: argparse.Namespace) -> Callable[[Path, Trace], None]:
     from bedplate.runtime.api import write_csv, write_log
 
     writer = {".csv": write_csv, ".bpt": write_log}.get(Path(arguments.out).suffix)
@@ -248,7 +284,27 @@ def convert(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"{arguments.out} ends in neither .csv nor .bpt", remedy="name the form by its ending"
         )
+    return writer
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """Write a trace as CSV or as a binary log."""
+    write = _writer(arguments)
     trace = _load(arguments)
-    writer(Path(arguments.out), trace)
+    write(Path(arguments.out), trace)
     note(arguments, f"wrote {len(trace):,} records to {arguments.out}")
+    return EXIT_DONE
+
+
+def make(arguments: argparse.Namespace) -> int:
+    """Write a trace that a seed makes, and print the seed."""
+    from bedplate.core import seeds
+    from bedplate.runtime.api import workload
+
+    write, seed = _writer(arguments), seeds.choose(arguments.seed)
+    trace = workload(arguments.kind, seed=seed, records=arguments.records, forget=arguments.forget)
+    write(Path(arguments.out), trace)
+    if arguments.json:
+        print_json({"seed": seed, "records": len(trace)})
+    note(arguments, f"wrote {len(trace):,} records to {arguments.out}, seed {seed}")
     return EXIT_DONE

@@ -24,6 +24,7 @@ from bedplate.runtime.errors import (
     StreamDeadline,
     TraceInvalid,
 )
+from bedplate.runtime.explain import Shortfall, explain
 from bedplate.runtime.explore import Explored, Program, ProgramHost, Ready, Rule, explore
 from bedplate.runtime.graph import Graph, Recording
 from bedplate.runtime.lint import RuntimeContract
@@ -43,10 +44,12 @@ from bedplate.runtime.trace import Trace, write_csv, write_log
 from bedplate.runtime.trace import load as load_trace
 from bedplate.runtime.tracer import Tracer
 from bedplate.runtime.work import WorkStream, span_of
+from bedplate.runtime.workload import WORKLOADS, workload
 
 __all__ = [
     "POLICIES",
     "POOLS",
+    "WORKLOADS",
     "Allocator",
     "BadBlock",
     "BatchFailed",
@@ -82,6 +85,7 @@ __all__ = [
     "Scheduler",
     "SchedulerQueue",
     "SchedulerStopped",
+    "Shortfall",
     "Side",
     "Span",
     "SteadyStateViolation",
@@ -91,6 +95,7 @@ __all__ = [
     "TraceInvalid",
     "Tracer",
     "WorkStream",
+    "explain",
     "explore",
     "find_job",
     "load_trace",
@@ -104,6 +109,7 @@ __all__ = [
     "span_of",
     "torch_stats",
     "use_in_torch",
+    "workload",
     "write_csv",
     "write_log",
     "write_snapshot",
