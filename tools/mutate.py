@@ -40,6 +40,7 @@ CHANGES = (
     (r"return (?!None)(\S.*)$", r"return None and (\1)"),
 )
 C_FUNCTION = re.compile(r"^(?=[A-Za-z_])[^\n(=]*?\b(\w+)\(([^;{}=]*?)\) \{$", re.M)
+RUST_FUNCTION = re.compile(r"^( *)(?:pub(?:\(crate\))? )?(?:const )?(?:unsafe )?fn (\w+)", re.M)
 PYTHON_FUNCTION = re.compile(r"^( *)def (\w+)\(", re.M)
 
 
@@ -55,6 +56,13 @@ def functions(path: Path, text: str) -> Iterator[tuple[str, int, int]]:
             if docstring := re.compile(r'\s*"""(?:.|\n)*?"""\n').match(text, start):
                 start = docstring.end()
             yield match[2], start, inner.start() if inner else len(text)
+        return
+    if path.suffix == ".rs":
+        for match in RUST_FUNCTION.finditer(text):
+            start = text.find(" {\n", match.end())
+            end = text.find(f"\n{match[1]}}}", start)
+            if 0 <= start < end:
+                yield match[2], start + 2, end
         return
     for match in C_FUNCTION.finditer(text):
         end = text.find("\n}", match.end())

@@ -285,3 +285,15 @@ def test_quick_bins_count_as_free() -> None:
             block.free()
         assert memory.trim() == 2 * MIB
         assert pool.stats().reserved_bytes == 0
+
+
+def test_fragmentation_is_what_the_largest_free_block_is_not() -> None:
+    """Of 16 MiB free 12 in one block: a quarter; nothing free is no fragmentation."""
+    with NumbersAllocator(1 << 30) as memory:
+        stream, pool = memory.stream(), memory.pool("kv")
+        assert pool.stats().fragmentation == 0
+        blocks = [pool.allocate(size * MIB, stream) for size in (4, 2, 12, 2)]
+        assert pool.stats().fragmentation == 0
+        blocks[0].free()
+        blocks[2].free()
+        assert pool.stats().fragmentation == 0.25
