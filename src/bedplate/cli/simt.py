@@ -51,7 +51,15 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="write argument N (from 0) after the launch as a .npy file",
     )
     verb.add_argument("--arch", default="sm_90", metavar="SM", help="default: sm_90")
-    verb.add_argument("--seed", type=int, default=0, metavar="N", help="of random; default: 0")
+    verb.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of random and of schedules; default: 0"
+    )
+    verb.add_argument(
+        "--schedule",
+        choices=("its", "ipdom", "adversarial"),
+        default="its",
+        help="how lanes of a warp take turns; adversarial goes by the seed; default: its",
+    )
     verb.add_argument("--threads", type=int, metavar="N", help="host threads; default: all cores")
     verb.add_argument(
         "--verify",
@@ -77,7 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--verify and --profile cannot go together", remedy="run twice")
     request = _request(arguments)
     path = Path(arguments.ptx)
-    with Machine(arch=arguments.arch, seed=arguments.seed, threads=arguments.threads) as machine:
+    with Machine(
+        arch=arguments.arch,
+        seed=arguments.seed,
+        threads=arguments.threads,
+        schedule=arguments.schedule,
+    ) as machine:
         loaded = machine.load(_text(path), str(path))
         kernel = loaded[request.kernel or _only(loaded)]
         values = [argument_value(machine, text, request.folder) for text in request.args]

@@ -33,6 +33,7 @@ class Code(IntEnum):
     BARRIER = 6
     MEMORY = 7
     SYNC = 8
+    DEADLOCK = 9
 
 
 class Window(Structure):

@@ -201,23 +201,25 @@ class _Launch:
         """Run warps until all are done; between rounds let complete barriers go."""
         head = self.function.append_basic_block("round")
         finished = self.function.append_basic_block("finished")
-        running = self.builder.alloca(I32)
+        running, moving = self.builder.alloca(I32), self.builder.alloca(I32)
         self.builder.branch(head)
         self.builder = ir.IRBuilder(head)
         self.builder.store(ir.Constant(I32, 0), running)
-        self.loop(ir.Constant(I32, 0), self.warps, lambda index: self._run(index, running))
+        self.builder.store(ir.Constant(I32, 0), moving)
+        self.loop(ir.Constant(I32, 0), self.warps, lambda index: self._run(index, running, moving))
         none = self.builder.icmp_unsigned("==", self.builder.load(running), ir.Constant(I32, 0))
         waiting = self.function.append_basic_block("waiting")
         self.builder.cbranch(none, finished, waiting)
         self.builder = ir.IRBuilder(waiting)
         released = self.builder.call(self._releaser(), [self.states, self.warps])
-        stuck = self.builder.icmp_unsigned("==", released, ir.Constant(I32, 0))
+        going = self.builder.or_(released, self.builder.load(moving))
+        stuck = self.builder.icmp_unsigned("==", going, ir.Constant(I32, 0))
         self.when(stuck, lambda: self._fail(abi.Code.BARRIER))
         self.builder.branch(head)
         self.builder = ir.IRBuilder(finished)
 
-    def _run(self, index: Any, running: Any) -> None:
-        """Run a warp that neither waits nor is done; count those that are not done."""
+    def _run(self, index: Any, running: Any, moving: Any) -> None:
+        """Run a warp that neither waits nor is done; count those not done, and those moving."""
         state = self._state(index)
         label = self.field(state, abi.Warp, "label")
         done = self.builder.icmp_signed("==", label, ir.Constant(I32, abi.DONE))
@@ -234,8 +236,11 @@ class _Launch:
             left = self.builder.icmp_signed(
                 "!=", self.field(state, abi.Warp, "label"), ir.Constant(I32, abi.DONE)
             )
-            count = self.builder.add(self.builder.load(running), self.builder.zext(left, I32))
-            self.builder.store(count, running)
+            arrived = self.field(state, abi.Warp, "arrived")
+            free = self.builder.icmp_unsigned("==", arrived, ir.Constant(I32, 0))
+            for where, more in ((running, left), (moving, self.builder.and_(left, free))):
+                count = self.builder.add(self.builder.load(where), self.builder.zext(more, I32))
+                self.builder.store(count, where)
 
         self.when(self.builder.not_(done), unless_done)
 

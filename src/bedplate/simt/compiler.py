@@ -22,6 +22,7 @@ from bedplate.simt.counters import CountingTool
 from bedplate.simt.errors import CompilerFailed
 from bedplate.simt.graph import Graph
 from bedplate.simt.module import Function, Variable
+from bedplate.simt.scheduled import ScheduledBuilder
 from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Layout
 from bedplate.simt.warp import Plan, WarpBuilder
@@ -82,11 +83,11 @@ def plan(
     *,
     full: bool,
     tools: tuple[Tool, ...] = (),
-    shapes: bool = True,
+    order: str = "lowest",
 ) -> Plan:
     """Everything that is decided about a kernel before code is made."""
     live = liveness.analyse(graph)
-    analyse = uniformity.analyse if shapes else uniformity.vectors
+    analyse = uniformity.analyse if order == "lowest" else uniformity.vectors
     return Plan(
         graph,
         live,
@@ -98,6 +99,7 @@ def plan(
         where.symbols,
         where.parameters,
         tools,
+        order,
     )
 
 
@@ -105,7 +107,8 @@ def assembly(what: Plan) -> str:
     """The module of a kernel in LLVM's assembly, before any optimisation."""
     module = ir.Module("kernel")
     module.triple = _host()[0].triple
-    warp = WarpBuilder(module, what).build()
+    make = WarpBuilder if what.order == "lowest" else ScheduledBuilder
+    warp = make(module, what).build()
     block.build(module, warp, what.local_bytes)
     return str(module)
 

@@ -169,3 +169,13 @@ def analyse(regions: Regions, liveness: Liveness, divergent: Iterable[int]) -> D
             needed |= liveness.at_start[other]
         frozen.append(needed)
     return Divergence(waiting, frozen, inside)
+
+
+def anywhere(graph: Graph, liveness: Liveness) -> Divergence:
+    """Lanes may wait at every block, the running one too: for schedules of other orders."""
+    count = len(graph.blocks)
+    needed = 0
+    for live in liveness.at_start:
+        needed |= live
+    every = (1 << count) - 1
+    return Divergence([every] * count, [needed] * count, every)

@@ -20,6 +20,8 @@ from bedplate.simt.module import Function, Guard, Instruction, Name
 EXIT = -1
 """Where a thread goes that ends."""
 Ending = Literal["jump", "branch", "barrier", "trap"]
+Cut = Literal["plain", "sync", "memory"]
+"""Where blocks begin besides labels: nowhere; at `.sync` operations; and at memory too."""
 
 
 @dataclass
@@ -74,18 +76,22 @@ class Graph:
         return [(b.index, s) for b in self.blocks for s in b.successors if s <= b.index]
 
 
-def build(function: Function) -> Graph:
+def build(function: Function, cut: Cut = "plain") -> Graph:
     """The graph of a function."""
-    blocks = _reachable(_without_exits(_cut(function)))
+    blocks = _reachable(_without_exits(_cut(function, cut)))
     blocks, loops = _ordered(blocks)
     return Graph(function, blocks, loops)
 
 
-def _cut(function: Function) -> list[Block]:
+def _cut(function: Function, cut: Cut) -> list[Block]:
     """Blocks in the order of the text."""
     code = function.instructions
     starts = {0, *function.labels.values()}
     for made in code:
+        if cut != "plain" and is_sync(made):
+            starts |= {made.number, made.number + 1}
+        if cut == "memory" and made.form.group in ("memory", "atomic"):
+            starts.add(made.number)
         if made.opcode in ("bra", "ret", "exit", "trap") or is_barrier(made):
             starts.add(made.number + 1)
             if made.guard is not None and (is_barrier(made) or made.opcode == "trap"):
@@ -108,6 +114,12 @@ def _cut(function: Function) -> list[Block]:
             _end_by(block, last, number[place] if place < len(code) else EXIT)
         elif last.opcode in ("ret", "exit"):
             _end_by(block, last, EXIT)
+        elif cut != "plain" and is_sync(last) and last.guard is not None:
+            # Lanes without the guard go around; those with it wait at a block of their own.
+            block.instructions.pop()
+            inner = Block(len(order) + len(extra), [last], "jump", follow)
+            extra.append(inner)
+            block.ending, block.guard, block.target = "branch", last.guard, inner.index
         elif is_barrier(last) or last.opcode == "trap":
             block.instructions.pop()
             ending: Ending = "trap" if last.opcode == "trap" else "barrier"
@@ -138,6 +150,11 @@ def _end_by(block: Block, last: Instruction, target: int) -> None:
 def is_barrier(made: Instruction) -> bool:
     """Whether a warp may have to wait for others at it."""
     return made.opcode in ("bar", "barrier") and "warp" not in made.slots
+
+
+def is_sync(made: Instruction) -> bool:
+    """Whether lanes wait at it for those that their masks name."""
+    return made.form.group == "sync" and made.opcode != "activemask"
 
 
 def _without_exits(blocks: list[Block]) -> list[Block]:

@@ -75,5 +75,6 @@ def message(record: Any) -> str:
         abi.Code.CANCELLED: "the launch was cancelled",
         abi.Code.BARRIER: "threads wait at barriers that can never complete",
         abi.Code.SYNC: "a lane that the mask of a .sync names is not here, or names itself not",
+        abi.Code.DEADLOCK: "lanes spin for others of their warp that can never run: SIMT deadlock",
         abi.Code.MEMORY: "the host has no memory for the block's state",
     }[code]

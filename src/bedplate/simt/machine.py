@@ -30,6 +30,7 @@ from bedplate.simt.module import Function, Instruction, Module
 from bedplate.simt.parser import parse
 from bedplate.simt.report import Report
 from bedplate.simt.scalar import LANES
+from bedplate.simt.schedule import CUTS, SCHEDULES, Order, Schedule, waits
 from bedplate.simt.signature.atomic import ORDERED
 from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Layout
@@ -56,7 +57,8 @@ class Machine:
 
     `memory` is the size of its address space in bytes; `windows` are buffers of the caller
     that appear at device addresses; `threads` is how many of the host's cores a launch
-    uses, all by default.
+    uses, all by default; `schedule` is how lanes of a warp take turns (`schedule`), with
+    `seed` for lots.
     """
 
     def __init__(
@@ -67,12 +69,18 @@ class Machine:
         memory: int = DEFAULT_BYTES,
         windows: Sequence[HostWindow] = (),
         threads: int | None = None,
+        schedule: Schedule = "its",
     ) -> None:
         if not re.fullmatch(r"sm_\d+[af]?", arch):
             raise LaunchInvalid(f"the architecture {arch!r} is not of the form sm_90")
         if threads is not None and threads < 1:
             raise LaunchInvalid(f"{threads} threads cannot run anything")
+        if schedule not in SCHEDULES:
+            raise LaunchInvalid(
+                f"the schedule {schedule!r} is unknown", remedy=f"one of {', '.join(SCHEDULES)}"
+            )
         self.arch = arch
+        self.schedule = schedule
         self.seed = seed
         self.memory = Memory(memory, windows)
         self.threads = threads or grid.threads_of_host()
@@ -156,6 +164,8 @@ class Kernel:
         self.graph = graph.build(function)
         self.places = compiler.places(function, loaded.module.variables)
         self._code: dict[Any, Any] = {}
+        self._graphs: dict[Order, graph.Graph] = {"lowest": self.graph}
+        self._orders: dict[Layout, Order] = {}
         self.ordered = any(_is_ordered(made) for made in function.instructions)
         """Whether results depend on which block comes first; it then runs on one thread."""
 
@@ -180,12 +190,30 @@ class Kernel:
         """The form that CuPy's raw kernels have."""
         return self.launch(grid_shape, block_shape, values)
 
+    def order(self, layout: Layout) -> Order:
+        """In which order the lanes of a warp run, by the machine's schedule."""
+        if self.machine.schedule != "its":
+            return self.machine.schedule
+        if layout not in self._orders:
+            shapes = self._compiler.plan(self.graph, self.places, layout, full=True).uniformity
+            self._orders[layout] = "its" if waits(self.graph, shapes) else "lowest"
+        return self._orders[layout]
+
+    def graph_for(self, order: Order) -> graph.Graph:
+        """The kernel's blocks, cut as an order of lanes needs them."""
+        if order not in self._graphs:
+            self._graphs[order] = graph.build(self.function, CUTS[order])
+        return self._graphs[order]
+
     def code(self, layout: Layout, *, full: bool, tool: type[Tool] | None = None) -> Any:
         """The machine code for one layout of blocks, and the tool that was compiled in."""
         key = layout, full, tool
         if key not in self._code:
             made = () if tool is None else (tool(),)
-            plan = self._compiler.plan(self.graph, self.places, layout, full=full, tools=made)
+            order = self.order(layout)
+            plan = self._compiler.plan(
+                self.graph_for(order), self.places, layout, full=full, tools=made, order=order
+            )
             code = self._compiler.load(self._compiler.object_code(plan))
             self._code[key] = code, made[0] if made else None
         return self._code[key]
@@ -227,7 +255,10 @@ class Kernel:
         launched = self.record(shape, "ok", elapsed)
         if tool is None:
             return Run(launched)
-        counts = tool.counts(self.graph, [sum(column) for column in zip(*counters, strict=True)])
+        counts = tool.counts(
+            self.graph_for(self.order(layout)),
+            [sum(column) for column in zip(*counters, strict=True)],
+        )
         report = Report.of(self.function, launched, self.loaded.module.name, counts)
         return Run(replace(launched, counters=report.metrics), report)
 
@@ -282,7 +313,7 @@ class Kernel:
             elapsed_ns=elapsed_ns,
             dynamic_shared_bytes=shape.dynamic_shared,
             seed=self.machine.seed,
-            schedule="its",
+            schedule=self.machine.schedule,
             fault=fault,
         )
 
@@ -341,6 +372,7 @@ _STATUS: Mapping[abi.Code, LaunchStatus] = {
     abi.Code.BUDGET: "budget",
     abi.Code.CANCELLED: "cancelled",
     abi.Code.BARRIER: "deadlock",
+    abi.Code.DEADLOCK: "deadlock",
 }
 
 

@@ -134,9 +134,8 @@ def analyse(graph: Graph, liveness: Liveness, layout: Layout) -> Uniformity:
 
 
 def vectors(graph: Graph, liveness: Liveness, layout: Layout) -> Uniformity:
-    """No shapes at all, and every branch may split a warp: the plain way to run a kernel."""
-    branches = [b.index for b in graph.blocks if b.guard is not None]
-    state = divergence.analyse(Regions(graph), liveness, branches)
+    """No shapes at all, and lanes may wait anywhere: the plain way to run a kernel."""
+    state = divergence.anywhere(graph, liveness)
     return Uniformity([None] * len(graph.function.registers), state, layout)
 
 

@@ -22,6 +22,7 @@ from bedplate.simt.emitter import Emitter, field_place
 from bedplate.simt.errors import EnginesDiffer
 from bedplate.simt.interpreter.base import Lanes
 from bedplate.simt.interpreter.engine import Fault, Grid, Observer, WarpState
+from bedplate.simt.interpreter.scheduled import WARPS
 from bedplate.simt.lanes import I8, I32, I64
 from bedplate.simt.machine import DEFAULT_BUDGET, Kernel, LaunchShape
 from bedplate.simt.module import Instruction, Register
@@ -128,17 +129,20 @@ def verify(
     shape = LaunchShape.of(kernel, grid_shape, block_shape, dynamic_shared)
     places = kernel.places
     parameters = arguments.pack(kernel.function, places.parameters, places.parameter_bytes, values)
+    layout = Layout.of(shape.block)
+    order = kernel.order(layout)
     plan = compiler.plan(
-        kernel.graph,
+        kernel.graph_for(order),
         places,
-        Layout.of(shape.block),
+        layout,
         full=shape.threads % LANES == 0,
         tools=(TraceTool(),),
+        order=order,
     )
     code = compiler.load(compiler.object_code(plan))
     memory = kernel.machine.memory
     both = Grid(
-        kernel.graph,
+        kernel.graph_for(order),
         places,
         memory,
         kernel.loaded.symbols,
@@ -146,6 +150,9 @@ def verify(
         shape.block,
         parameters,
         dynamic_shared,
+        budget,
+        seed=kernel.machine.seed,
+        warp=WARPS[order],
     )
     launch, record = kernel.launches(shape, parameters, budget)()
     buffer = np.zeros(RECORDS * ctypes.sizeof(abi.TraceRecord), np.uint8)

@@ -47,6 +47,8 @@ class Plan:
     symbols: Mapping[str, int]
     parameter_offsets: Mapping[str, int]
     tools: Sequence[Tool] = ()
+    order: str = "lowest"
+    """Which lanes run next; see `schedule`."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ write the same registers in the same order, which `verify` compares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +81,9 @@ class Grid:
     dynamic_shared: int = 0
     budget: int = 1 << 30
     observer: Observer | None = None
+    seed: int = 0
+    warp: Callable[[BlockState, int], WarpState] | None = None
+    """What runs a warp; None is the lowest block first (others: `interpreter.scheduled`)."""
 
     def run_block(self, number: int) -> None:
         """Run one block to its end; raises `Fault`."""
@@ -105,7 +108,8 @@ class BlockState:
         self.ctaid = (self.number % wide, rest % high, rest // high)
         threads = grid.block[0] * grid.block[1] * grid.block[2]
         self.threads = threads
-        self.warps = [WarpState(self, index) for index in range(-(-threads // LANES))]
+        make = grid.warp or WarpState
+        self.warps = [make(self, index) for index in range(-(-threads // LANES))]
 
     def run(self) -> None:
         """Warps in turn until all are done; between rounds let complete barriers go."""
@@ -114,10 +118,11 @@ class BlockState:
                 if warp.live and not warp.arrived:
                     warp.run()
             waiting = [warp for warp in self.warps if warp.arrived]
-            if not waiting:
+            moving = any(warp.live and not warp.arrived for warp in self.warps)
+            if not waiting and not moving:
                 return
             released = [self._release(number) for number in range(BARRIERS)]
-            if not any(released):
+            if not any(released) and not moving:
                 first = waiting[0]
                 raise Fault(abi.Code.BARRIER, None, first.index, 0)
 
@@ -232,8 +237,8 @@ class WarpState:
             assert block.target is not None
             if block.last is not None and self.grid.observer is not None:
                 self.grid.observer.branched(self, block.last, mask, taken)
-            self._go(block.target, taken)
-        self._go(block.follow, mask & ~taken)
+            self._go(block, block.target, taken)
+        self._go(block, block.follow, mask & ~taken)
 
     def _uniform(self, made: Instruction, name: str) -> int:
         operand = made.operands.get(name)
@@ -241,7 +246,7 @@ class WarpState:
             return 0
         return int(self.read(operand, made.types[name])[(self.mask & -self.mask).bit_length() - 1])
 
-    def _go(self, block: int, mask: int) -> None:
+    def _go(self, source: Block, block: int, mask: int) -> None:
         if not mask:
             return
         if block == EXIT:

@@ -115,3 +115,8 @@ def reduce(warp: WarpState, made: Instruction) -> None:
 def warp_barrier(warp: WarpState, made: Instruction) -> None:
     """Lanes that run together need no waiting; those that are named must be here."""
     _here(warp, made)
+
+
+@executes("membar")
+def fence(warp: WarpState, made: Instruction) -> None:
+    """Nothing: one lane at a time touches memory here."""

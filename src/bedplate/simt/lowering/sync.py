@@ -193,3 +193,9 @@ def warp_barrier(e: Emitter, made: Instruction) -> None:
 
 
 lowers("bar")(warp_barrier)
+
+
+@lowers("membar")
+def fence(e: Emitter, made: Instruction) -> None:
+    """Other host threads see the stores before it first."""
+    e.builder.fence("seq_cst")
