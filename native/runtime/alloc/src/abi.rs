@@ -9,12 +9,11 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
 use crate::allocator::{Allocation, Allocator};
-use crate::conf;
+use crate::conf::{self, Config};
 use crate::error::{Error, Result};
 use crate::fake::Fake;
 use crate::gate::Seal;
 use crate::hal::{BpApi, Hal};
-use crate::pool::Config;
 use crate::replay::{Outcome, Record};
 use crate::stats::Stats;
 

@@ -9,12 +9,13 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::arena::Ground;
 use crate::block::{parts_of, Block, Index, Slab, State};
+use crate::conf::Config;
 use crate::error::{Error, Result};
 use crate::fence::{Streams, Uses, POOLS};
 use crate::gate::Seal;
 use crate::lock::locked;
 use crate::phys::Phys;
-use crate::pool::{Config, Pool};
+use crate::pool::Pool;
 use crate::quick::{cut_of, NO_CLASS};
 
 /// The pools, in the order of their numbers.

@@ -1,7 +1,50 @@
-//! Options as text: `key:value,key:value`, as in `BEDPLATE_RUNTIME_ALLOC_CONF`.
+//! What can be set, and the same as text: `key:value,key:value`, as in `BEDPLATE_RUNTIME_ALLOC_CONF`.
 
 use crate::error::{Error, Result};
-use crate::pool::Config;
+
+/// What can be set. The defaults are measured: see `benchmarks/runtime`.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Blocks are multiples of it, bytes; a power of two.
+    pub unit: u64,
+    /// Use address mapping where the device has it.
+    pub mapping: bool,
+    /// Bytes of a piece; 0 takes the device's least.
+    pub piece: u64,
+    /// Addresses reserved for an arena, bytes.
+    pub addresses: u64,
+    /// With mapping: thousandths above the peak of live bytes that are taken
+    /// from the device before free memory is moved.
+    pub slack_milli: u64,
+    /// Without: thousandths above the peak of live bytes before empty segments
+    /// are given back to make room for a new one.
+    pub plain_slack_milli: u64,
+    /// Without: see `Arena::whole_milli`.
+    pub whole_milli: u64,
+    /// Bytes that the quick bins of a stream may hold in a pool.
+    pub quick_bytes: u64,
+    /// Freed bytes kept from reuse, and poisoned; 0 without sanitizer.
+    pub quarantine_bytes: u64,
+    /// Wait on the host for free blocks before a request fails.
+    pub wait: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            unit: 512,
+            mapping: true,
+            piece: 0,
+            addresses: 1 << 40,
+            slack_milli: 20,
+            plain_slack_milli: 100,
+            whole_milli: 1600,
+            quick_bytes: 8 << 20,
+            quarantine_bytes: 0,
+            wait: true,
+        }
+    }
+}
 
 /// The options' names.
 pub const KEYS: [&str; 10] = [

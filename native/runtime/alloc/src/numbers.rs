@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use crate::abi::{entry, guarded, on, text, Handle};
 use crate::allocator::Allocator;
-use crate::conf;
+use crate::conf::{self, Config};
 use crate::error::{Error, Result};
 use crate::fake::{Fake, Reached};
 use crate::plan::plan;
 use crate::policy::by_name;
-use crate::pool::Config;
 use crate::replay::{replay, Outcome, Record};
 
 /// See runtime.h.

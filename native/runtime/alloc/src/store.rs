@@ -6,13 +6,13 @@
 
 use crate::arena::{Arena, Ground};
 use crate::block::{Block, Index, NIL};
+use crate::conf::Config;
 use crate::error::{Error, Result, Shortage};
 use crate::fence::device;
 use crate::gate::{Call, Gate};
 use crate::map::{Map, Site};
 use crate::phys::PhysError;
 use crate::plain::{segment_bytes, Plain};
-use crate::pool::Config;
 
 /// How far a request may go.
 #[derive(Clone, Copy)]

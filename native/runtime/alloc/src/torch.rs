@@ -14,11 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::abi::{failed, guarded};
 use crate::allocator::Allocator;
-use crate::conf;
+use crate::conf::{self, Config};
 use crate::cuda::Cuda;
 use crate::error::{Error, Result};
 use crate::lock::locked;
-use crate::pool::Config;
 use crate::stats::Stats;
 
 /// The pool that PyTorch's memory comes from.

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bedplate_alloc::allocator::{Allocation, Allocator};
+use bedplate_alloc::conf::Config;
 use bedplate_alloc::error::Error;
 use bedplate_alloc::fake::Fake;
 use bedplate_alloc::phys::Phys;
-use bedplate_alloc::pool::Config;
 use bedplate_alloc::stats::{Figure, Stats};
 
 const STREAMS: u32 = 3;

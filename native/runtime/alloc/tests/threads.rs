@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc, Barrier, Mutex};
 
 use bedplate_alloc::allocator::Allocator;
+use bedplate_alloc::conf::Config;
 use bedplate_alloc::error::Error;
 use bedplate_alloc::fake::Fake;
 use bedplate_alloc::lock::locked;
-use bedplate_alloc::pool::Config;
 
 const THREADS: u64 = 4;
 const POOL: u32 = 1;

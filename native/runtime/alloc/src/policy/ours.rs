@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::{Placed, Policy};
 use crate::allocator::Allocator;
+use crate::conf::Config;
 use crate::error::Result;
 use crate::fake::Fake;
-use crate::pool::Config;
 
 const POOL: u32 = 2;
 
