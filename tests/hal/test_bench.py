@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
-from bedplate.hal import certificate, conform
-from bedplate.hal.api import BENCH_QUANTITIES, Device, bench_device, open_device
+import pytest
+
+from bedplate.hal import bench, certificate, conform
+from bedplate.hal.api import BENCH_QUANTITIES, Device, Queue, bench_device, open_device
 from bedplate.hal.open import device_infos, load
 from bedplate.hal.suite.run import CaseResult, select
 
@@ -44,6 +47,43 @@ def test_the_reference_has_every_quantity_in_the_same_words(device: Device) -> N
         (rest,) = [row.removeprefix(line) for row in page.splitlines() if row.startswith(line)]
         assert (rest == "|") is (PEERS[one.name] is None)
     assert set(BENCH_QUANTITIES) == set(PEERS)
+
+
+def test_what_the_program_told_is_divided_by_its_launches(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What 900 launches more cost, each; the rate is of a batch of 300."""
+    told = "table_call 4\ndirect_call 2\ncommand_300 10\ncommand_1200 20\none_launch 50\n"
+    done = subprocess.CompletedProcess([], 0, told * 3, "")
+    monkeypatch.setattr("bedplate.hal.bench.subprocess.run", lambda *words, **named: done)
+    found = {one.name: one.ours for one in bench._from_c(device, 3)}
+    assert found["launch_marginal"] == [pytest.approx((1200 * 20 - 300 * 10) / 900)] * 3
+    assert found["launch_rate"] == [1e8] * 3
+    assert found["launch_one"] == [50.0] * 3
+
+
+def test_a_call_is_a_thousandth_of_a_thousand(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the clock before and after them."""
+    clock = iter([5_000, 9_000, 20_000, 21_000])
+    monkeypatch.setattr("bedplate.hal.bench.time.monotonic_ns", lambda: next(clock))
+    assert bench._cffi(device, 2).ours == [4.0, 1.0]
+
+
+@pytest.mark.parametrize(("quantity", "peer"), [("_copy", "memmove"), ("_fill", "memset")])
+def test_a_peer_moves_as_much(
+    device: Device, queue: Queue, monkeypatch: pytest.MonkeyPatch, quantity: str, peer: str
+) -> None:
+    """In each round, and in the one that is forgotten."""
+    sizes: list[int] = []
+    monkeypatch.setattr(bench, "BANDWIDTH_BYTES", 4096)
+    name = f"bedplate.hal.bench.ctypes.{peer}"
+    monkeypatch.setattr(name, lambda to, source, size: sizes.append(size))
+    made = getattr(bench, quantity)(device, queue, 2, 1)
+    assert sizes == [4096] * 3
+    assert len(made.ours) == 2
+    assert len(made.peer or ()) == 2
 
 
 def test_what_cannot_run_says_why() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -236,3 +237,11 @@ def test_an_extent_that_overflows_is_refused(device: Device) -> None:
     with pytest.raises(InvalidArgument, match="in no memory"):
         device.from_dlpack(Giant())
     assert len(dlpack._live) == before
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((2, 3, 4), (12, 4, 1)), ((2, 0, 4), (4, 4, 1)), ((), ())]
+)
+def test_no_strides_are_dense_rows(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """As other libraries give them: a null pointer."""
+    assert dlpack._strides(SimpleNamespace(strides=ffi.NULL), shape) == strides
