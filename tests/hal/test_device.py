@@ -37,6 +37,7 @@ def test_info_says_what_the_device_is(device: Device) -> None:
     assert int(info.properties["cpu.threads"]) >= 1
     assert {"host_visible", "module_native", "ops", "timestamp"} <= info.capabilities
     assert info.limits["dynamic_shared"] >= 1 << 16
+    assert set(info.limits) == {"dynamic_shared"}  # what is there or not has no number
 
 
 def test_an_upload_comes_back(device: Device) -> None:
