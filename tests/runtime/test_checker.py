@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from tests.runtime.programs import FAMILIES, SEEDS, make
 
 from bedplate.hal.api import Batch, Device, Module, pack_attributes
-from bedplate.runtime.api import Checker, HazardFound, OptionsInvalid, Record, Scheduler, Span
+from bedplate.runtime.api import (
+    Checker,
+    HazardFound,
+    NumbersAllocator,
+    OptionsInvalid,
+    Record,
+    Scheduler,
+    Span,
+    span_of,
+)
 
 PROGRAMS = [(name, seed) for name in FAMILIES for seed in SEEDS]
 
@@ -230,8 +239,13 @@ def test_a_scheduler_knows_what_a_batch_uses(device: Device) -> None:
             copy.copy(y, x)
             written = main.submit(write)
             side.submit(copy, wait=[written] if waits else [])
+            side.submit(wait=[written], tag=9)
+            main.submit(write, reads=[y], wait=[(side.timeline, 2)])
             main.synchronize()
             side.synchronize()
+        *_, fences_alone, said = checker.records
+        assert (list(fences_alone.writes), fences_alone.op) == ([], "batch 9")
+        assert ([span.length for span in said.reads], list(said.writes)) == ([256], [])
         assert [finding.kind for finding in checker.findings()] == kinds
 
 
@@ -249,3 +263,19 @@ def test_a_batch_says_what_its_commands_use(device: Device, kernels: Module) -> 
     assert batch.uses()[1][-1].buffer is a.buffer
     batch.clear()
     assert batch.uses() == ([], [])
+
+
+def test_the_bytes_of_a_block_are_named_as_commands_name_them() -> None:
+    """By address where that is all there is, else by the memory and where in it."""
+    for piece in (2 << 20, 0):
+        with NumbersAllocator(1 << 30, piece=piece) as memory:
+            pool, stream = memory.pool("kv"), memory.stream()
+            pool.allocate(5000, stream)
+            block = pool.allocate(5000, stream)
+            span = span_of(block)
+            assert span.length == block.bytes
+            if piece:
+                assert (span.memory, span.offset) == ("address", block.address)
+            else:
+                assert (span.memory, span.offset) == (block.memory, block.offset)
+                assert span.offset > 0

@@ -262,7 +262,9 @@ def test_a_stream_that_failed_runs_nothing_until_reset(
     with pytest.raises(BatchFailed, match=r"batch 1, .*told to fail"):
         work.wait(stream.submit(fill(x, 9), tag=2), SOON)
     stream.reset()
-    work.wait(stream.submit(), SOON)
+    fence = stream.submit()
+    assert fence == (stream.timeline, 1), "a new timeline begins at 0"
+    work.wait(fence, SOON)
     assert device.download(x)[0] == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import pickle
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bedplate.runtime import trace as trace_module
 from bedplate.runtime.api import (
     NumbersAllocator,
     TraceInvalid,
@@ -86,6 +88,44 @@ def test_files_that_are_missing_or_cut(tmp_path: Path) -> None:
     cut.write_bytes(lzma.compress(HEAD.encode() * 100)[:40])
     with pytest.raises(TraceInvalid, match="cannot be read"):
         load_trace(cut)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.xz", "a.csv.gz"])
+def test_a_file_of_too_many_bytes_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unpacked, one byte more than the most; the most itself is read."""
+    text = (HEAD + "0,1,allocate,0x1,5,0\n").encode()
+    pack = {"xz": lzma.compress, "gz": gzip.compress}.get(name.rpartition(".")[2], bytes)
+    (tmp_path / name).write_bytes(pack(text))
+    monkeypatch.setattr(trace_module, "MOST_BYTES", len(text))
+    assert len(load_trace(tmp_path / name)) == 1
+    monkeypatch.setattr(trace_module, "MOST_BYTES", len(text) - 1)
+    with pytest.raises(TraceInvalid, match=f"holds more than {len(text) - 1} bytes"):
+        load_trace(tmp_path / name)
+
+
+def test_the_csv_has_the_words_of_rmm(tmp_path: Path) -> None:
+    """What RMM's own readers know: allocate and free."""
+    rows = [(0, 512, 5, 0, ALLOCATE, 2, 0, 0), (1500, 512, 0, 0, FREE, 2, 0, 0)]
+    write_csv(tmp_path / "a.csv", np.array(rows, RECORD))
+    assert (tmp_path / "a.csv").read_text() == (
+        HEAD + "0,0.000000000,allocate,0x200,5,0\n0,0.000001500,free,0x200,0,0\n"
+    )
+
+
+def test_a_snapshot_has_a_segment_for_each_run_of_memory() -> None:
+    """Blocks of a run in one segment, its sizes their sums; plain segments one each."""
+    for piece, wanted in ((2 << 20, 1), (0, 3)):
+        with NumbersAllocator(1 << 30, piece=piece) as memory:
+            stream, pool = memory.stream(), memory.pool("kv")
+            blocks = [pool.allocate(16 << 20, stream) for _ in range(3)]
+            blocks[1].free()
+            (*segments,) = (s for s in snapshot(memory)["segments"] if s["segment_type"] == "large")
+            assert len(segments) == wanted
+            inside = [block for segment in segments for block in segment["blocks"]]
+            assert sum(block["size"] for block in inside) == sum(s["total_size"] for s in segments)
+            assert sum(s["allocated_size"] for s in segments) == 32 << 20
 
 
 records = st.lists(st.tuples(st.integers(1, 1 << 40), st.integers(0, 3)), max_size=30)
