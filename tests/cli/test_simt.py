@@ -84,6 +84,24 @@ def test_profile_and_report(ptx: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "is no profile" in capsys.readouterr().err
 
 
+def test_checks(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is wrong, in words and in a file; the exit code is the one that was asked for."""
+    file = ptx.parent / "c.sarif"
+    words = ["--block", "5", "--arg", "arange:f32[4]", "--arg", "f32:3", "--check", "all"]
+    assert main(["simt", "run", str(ptx), *words, "--error-exitcode", "9"]) == 9
+    said = capsys.readouterr().out
+    assert "Invalid __global__ read of size 4 bytes" in said
+    assert "ERROR SUMMARY: 2 errors, 0 warnings" in said
+    assert main(["simt", "run", str(ptx), *words, "--check-report", str(file)]) == 0
+    assert len(json.loads(file.read_text())["runs"][0]["results"]) == 2
+    assert main(["simt", "run", str(ptx), *words, "--verify"]) == 2
+    assert main(["simt", "run", str(ptx), *words, "--check-report", "x.txt"]) == 2
+    words[1] = "4"
+    assert main(["simt", "run", str(ptx), *words, "--json", "--error-exitcode", "9"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out[out.index("{") :])["checked"]["findings"] == []
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

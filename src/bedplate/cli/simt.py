@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bedplate.cli import occupancy
+from bedplate.cli import checks, occupancy
 from bedplate.cli.flags import common_flags
 from bedplate.cli.output import note, print_json
 from bedplate.core.errors import EXIT_DONE, UsageError
@@ -69,6 +69,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     verb.add_argument(
         "--profile", metavar="FILE", help="count sectors, banks and divergence into a JSON file"
     )
+    checks.add_flags(verb)
     verb.set_defaults(run=run)
     occupancy.add_verb(inner)
 
@@ -81,8 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Exit 0 when the launch ended well, 1 for a fault or a difference, 2 for bad input."""
     from bedplate.simt.api import DeviceArray, Machine, argument_value, changed_arrays, verify
 
-    if arguments.verify and arguments.profile:
-        raise UsageError("--verify and --profile cannot go together", remedy="run twice")
+    modes = [mode for mode in ("verify", "profile", "check") if getattr(arguments, mode)]
+    if len(modes) > 1:
+        raise UsageError(f"--{modes[0]} and --{modes[1]} cannot go together", remedy="run twice")
     request = _request(arguments)
     path = Path(arguments.ptx)
     with Machine(
@@ -96,8 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
         values = [argument_value(machine, text, request.folder) for text in request.args]
         saves = [_save(text, values) for text in arguments.save]
         before = [v.view().tobytes() if isinstance(v, DeviceArray) else b"" for v in values]
-        verified, record = None, None
-        if arguments.verify:
+        verified, record, checked, code = None, None, None, EXIT_DONE
+        if arguments.check:
+            checked, code = checks.run(arguments, kernel, request, values)
+        elif arguments.verify:
             verified = verify(
                 kernel, request.grid, request.block, values, dynamic_shared=request.shared
             )
@@ -116,10 +120,10 @@ def run(arguments: argparse.Namespace) -> int:
             _write(array, file)
         outputs = changed_arrays(values, before)
         if arguments.json:
-            _print_document(record, verified, outputs)
+            _print_document(record, verified, outputs, checked)
         else:
             _print_words(arguments, verified, outputs)
-    return EXIT_DONE
+    return code
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -235,7 +239,9 @@ def _print_words(
         note(arguments, "no array changed")
 
 
-def _print_document(record: Any, verified: Any, outputs: list[tuple[int, DeviceArray]]) -> None:
+def _print_document(
+    record: Any, verified: Any, outputs: list[tuple[int, DeviceArray]], checked: Any
+) -> None:
     changed = [
         {
             "argument": number,
@@ -246,4 +252,6 @@ def _print_document(record: Any, verified: Any, outputs: list[tuple[int, DeviceA
         for number, array in outputs
     ]
     document = {"schema": "bedplate.simt-run/1", "launch": record, "verified": verified}
+    if checked is not None:
+        document["checked"] = checked
     print_json({**document, "changed": changed})

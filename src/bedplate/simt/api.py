@@ -6,6 +6,11 @@ machine.load(open("saxpy.ptx").read())["saxpy"][8, 128](numpy.float32(2), x, y, 
 """
 
 from bedplate.simt.arguments import DeviceArray
+from bedplate.simt.checks.check import Checked, check
+from bedplate.simt.checks.check import chosen as checks_of
+from bedplate.simt.checks.finding import Finding
+from bedplate.simt.checks.finding import junit as check_junit
+from bedplate.simt.checks.finding import sarif as check_sarif
 from bedplate.simt.errors import (
     CompilerFailed,
     EnginesDiffer,
@@ -40,9 +45,11 @@ from bedplate.simt.verify import Verified, verify
 __all__ = [
     "ARCHITECTURES",
     "Architecture",
+    "Checked",
     "CompilerFailed",
     "DeviceArray",
     "EnginesDiffer",
+    "Finding",
     "HostWindow",
     "Kernel",
     "LaunchFailed",
@@ -64,6 +71,10 @@ __all__ = [
     "argument_value",
     "by_block_size",
     "changed_arrays",
+    "check",
+    "check_junit",
+    "check_sarif",
+    "checks_of",
     "occupancy",
     "parse",
     "read_ptxas",

@@ -24,6 +24,11 @@ class DeviceArray:
 
     def view(self) -> np.ndarray[Any, Any]:
         """The device's bytes as an array of the host; writes are seen by kernels."""
+        # Who holds a view may write, so that these bytes count as written.
+        self.machine.memory.written.pop(self.address, None)
+        return self._view()
+
+    def _view(self) -> np.ndarray[Any, Any]:
         data = self.machine.memory.view(self.address, self.nbytes)
         if data is None:
             raise LaunchInvalid("the array's machine is closed")
@@ -32,7 +37,7 @@ class DeviceArray:
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy of what is there now."""
-        return self.view().copy()
+        return self._view().copy()
 
     def free(self) -> None:
         """Give the memory back."""

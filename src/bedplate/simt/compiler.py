@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from bedplate.simt import abi, block, counters, liveness, resolve, rounding, uniformity
+from bedplate.simt.checks import log
 from bedplate.simt.counters import CountingTool
 from bedplate.simt.errors import CompilerFailed
 from bedplate.simt.graph import Graph
@@ -33,6 +34,7 @@ _TEXTS: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"round\.\S+", rounding.text),
     (r"(?:load|store|scatter|atomic)\.\S+", resolve.text),
     (r"count\.\S+", counters.text),
+    (r"log\.\S+", log.text),
 )
 """Functions that a kernel may call, and who writes them."""
 
@@ -129,7 +131,8 @@ def object_code(what: Plan) -> bytes:
             f"LLVM refused the code of {what.graph.function.name}", detail=f"{cause}\n{text}"
         ) from cause
     with _LOCK:
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        level = 2 if all(tool.optimised for tool in what.tools) else 0
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.loop_vectorization = options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)

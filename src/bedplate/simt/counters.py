@@ -55,7 +55,13 @@ class CountingTool(Tool):
         self._add(emitter, "divergent", made.number, builder.and_(some, not_all))
 
     def accessed(
-        self, emitter: Emitter, made: Instruction, space: str, where: Where, bytes: int
+        self,
+        emitter: Emitter,
+        made: Instruction,
+        space: str,
+        where: Where,
+        bytes: int,
+        values: Sequence[Any] = (),
     ) -> None:
         """Requests, sectors and wavefronts, where they are not derived."""
         number, mask = made.number, emitter.mask

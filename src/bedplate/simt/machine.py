@@ -110,7 +110,9 @@ class Machine:
         size = (shape,) if isinstance(shape, int) else tuple(shape)
         kind = np.dtype(dtype)
         count = int(np.prod(size, dtype=np.int64)) * kind.itemsize
-        return DeviceArray(self, size, kind, self.memory.allocate(count))
+        address = self.memory.allocate(count)
+        self.memory.written[address] = np.zeros(count, bool)
+        return DeviceArray(self, size, kind, address)
 
     def load(self, text: str, name: str = "<ptx>") -> LoadedModule:
         """Parse a PTX text and place its variables; raises `PtxInvalid`."""
@@ -245,6 +247,7 @@ class Kernel:
         make = self.launches(shape, parameters, budget)
         if tool is not None:
             make = _counting(make, len(tool.places), counters)
+        self.machine.memory.written.clear()  # what this launch writes is not watched
         began = time.perf_counter_ns()
         alone = self.ordered and not self.machine.threads_given
         threads = 1 if alone else self.machine.threads

@@ -24,6 +24,9 @@ from bedplate.simt import abi
 from bedplate.simt.errors import LaunchInvalid, OutOfDeviceMemory
 
 ALIGNMENT = 256
+GUARD = 256
+"""Bytes before each allocation that belong to none, so that the end of one is not the
+beginning of the next and checks see who went too far."""
 JUNK = 0xA5
 """Fills what is freed, so that a use after free is seen."""
 DEFAULT_BYTES = 16 << 30
@@ -50,7 +53,10 @@ class Memory:
         self.bytes = np.frombuffer(self._map, np.uint8)
         self.used = 0
         """End of the used part; the window ends there, so that wild addresses are found."""
-        self._live: dict[int, int] = {}
+        self.live: dict[int, int] = {}
+        """Allocations: the bytes that were asked for, by address."""
+        self.written: dict[int, np.ndarray[Any, np.dtype[np.bool_]]] = {}
+        """Which bytes are known to be written, for allocations that the host never saw."""
         self._free: dict[int, list[int]] = {}
         self.windows = [
             HostWindow(window.base, np.frombuffer(window.memory, np.uint8)) for window in windows
@@ -62,25 +68,31 @@ class Memory:
         if waiting := self._free.get(rounded):
             address = waiting.pop()
         else:
-            if rounded > self.size - self.used:
+            if rounded + GUARD > self.size - self.used:
                 raise OutOfDeviceMemory(
                     f"{format_bytes(size)} do not fit: {format_bytes(self.size - self.used)} of "
                     f"{format_bytes(self.size)} are free",
                     remedy="free arrays, or give the machine more memory",
                 )
-            address = abi.GLOBAL_BASE + self.used
-            self.used += rounded
-        self._live[address] = rounded
+            address = abi.GLOBAL_BASE + self.used + GUARD
+            self.used += GUARD + rounded
+        self.live[address] = size
         return address
 
     def free(self, address: int) -> None:
         """Give an allocation back; its bytes become junk."""
-        size = self._live.pop(address, None)
-        if size is None:
+        asked = self.live.pop(address, None)
+        if asked is None:
             raise LaunchInvalid(f"{address:#x} is not an allocation of this machine")
+        size = max(-(-asked // ALIGNMENT), 1) * ALIGNMENT
+        self.written.pop(address, None)
         start = address - abi.GLOBAL_BASE
         self.bytes[start : start + size] = JUNK
         self._free.setdefault(size, []).append(address)
+
+    def freed(self) -> list[tuple[int, int]]:
+        """Address and size of what was given back and not used again."""
+        return [(address, size) for size, several in self._free.items() for address in several]
 
     def view(self, address: int, size: int) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
         """The bytes at a device address, writable, or None when no window holds them all."""
@@ -106,6 +118,7 @@ class Memory:
     def close(self) -> None:
         """Give the reservation back; arrays of this machine must not be used any more."""
         self.bytes = np.zeros(0, np.uint8)
-        self._live.clear()
+        self.live.clear()
+        self.written.clear()
         with contextlib.suppress(BufferError):  # who still looks at it keeps it until then
             self._map.close()

@@ -456,7 +456,8 @@ class Body:
     def _location(self) -> None:
         parser = self.parser
         number, line, column = (parser.expect_integer() for _ in range(3))
-        # Of inlined functions: the place itself is what reports show.
+        # Of what was inlined from another file, such as a header of the tool chain, reports
+        # show the place that it was inlined at.
         while parser.accept(","):
             hint = parser.expect_name("a hint")
             if hint.text == "function_name":
@@ -464,8 +465,9 @@ class Body:
                 if parser.accept("+"):
                     parser.expect_integer()
             elif hint.text == "inlined_at":
-                for _ in range(3):
-                    parser.expect_integer()
+                outer = [parser.expect_integer() for _ in range(3)]
+                if outer[0] != number and outer[1]:
+                    number, line, column = outer
             else:
                 parser.fail(f"{hint.text} is not known in .loc", hint.place)
         if line:  # line 0 is "no line": the last known one stays

@@ -59,6 +59,8 @@ class Tool:
     """Hooks that do nothing."""
 
     key: str = ""
+    optimised: bool = True
+    """Whether the code with this tool is worth the time of LLVM's passes."""
 
     def wrote(
         self, emitter: Emitter, made: Instruction, register: Register, scalar: Scalar
@@ -66,9 +68,21 @@ class Tool:
         """A register was written, in the lanes of `emitter.mask`."""
 
     def accessed(
-        self, emitter: Emitter, made: Instruction, space: str, where: Where, bytes: int
+        self,
+        emitter: Emitter,
+        made: Instruction,
+        space: str,
+        where: Where,
+        bytes: int,
+        values: Sequence[Any] = (),
     ) -> None:
-        """Memory is about to be touched, `bytes` a lane."""
+        """Memory is about to be touched, `bytes` a lane; `values` are what is stored."""
+
+    def synced(self, emitter: Emitter, made: Instruction, named: Any) -> None:
+        """Lanes wait for each other; `named` is the mask that each lane gives."""
+
+    def ended(self, emitter: Emitter, mask: Any) -> None:
+        """The lanes of `mask`, which may be none, end for good."""
 
     def entered(self, emitter: Emitter, block: Block) -> None:
         """A block of the graph is about to run, in the lanes of `emitter.block_mask`."""

@@ -298,6 +298,8 @@ class WarpBuilder:
         builder = self.builder
         live = builder.and_(builder.load(self.live), builder.not_(mask))
         builder.store(live, self.live)
+        for tool in self.plan.tools:
+            tool.ended(self.emitter, mask)
 
     def _go(self, block: Block, to: int, mask: Any) -> None:
         """All lanes of `mask` go on at one block, or end."""

@@ -6,10 +6,14 @@
 set -eu
 cd "$(dirname "$0")"
 for source in *.cu; do
-    for arch in sm_75 sm_90a; do
+    architectures="sm_90a"
+    if [ "$source" = first.cu ]; then
+        architectures="sm_75 sm_90a"
+    fi
+    for arch in $architectures; do
         target="${source%.cu}.$arch.ptx"
         nvcc -ptx -lineinfo -arch=$arch "$source" -o "$target"
-        sed -i "s|\"[^\"]*/$source\"|\"$source\"|" "$target"
+        sed -i "s|\"[^\"]*/$source\"|\"$source\"|; s|\"[^\"]*/include/|\"|" "$target"
         ptxas -arch=$arch "$target" -o /dev/null
     done
 done

@@ -84,6 +84,7 @@ def store(e: Emitter, made: Instruction) -> None:
         lambda host: _store_shaped(e, access, place.hosts, host, values, mask),
         lambda: _store_slowly(e, access, place, values, mask),
         (),
+        values,
     )
 
 
@@ -202,10 +203,11 @@ def _either(
     quick: Callable[[Any], Sequence[Any]],
     slow: Callable[[], Sequence[Any]],
     kinds: Sequence[ir.Type],
+    stored: Sequence[Any] = (),
 ) -> list[Any]:
     """The quick way when the whole warp is in range and aligned, else the slow one."""
     for tool in e.tools:
-        tool.accessed(e, access.made, access.space, place, access.bytes)
+        tool.accessed(e, access.made, access.space, place, access.bytes, stored)
     if place.base is None or any(value % access.bytes for value in place.values):
         return list(slow())
     builder = e.builder

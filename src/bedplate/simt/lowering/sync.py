@@ -30,10 +30,13 @@ def _output(made: Instruction, name: str = "d") -> Register | None:
 
 def _members(e: Emitter, made: Instruction) -> Any:
     """The mask that each lane names, after the check that all of it is here."""
-    builder, operand = e.builder, made.operands["m"]
+    operand = made.operands["m"]
     assert operand is not None
     members = e.vector(operand, _B32)
+    for tool in e.tools:
+        tool.synced(e, made, members)
     active = e.mask
+    builder = e.builder
     missing = builder.and_(builder.load(e.live), builder.not_(active))
     if isinstance(operand, Immediate) and operand.bits == FULL:
         good = builder.icmp_unsigned("==", missing, ir.Constant(I32, 0))
