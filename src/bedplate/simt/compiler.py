@@ -117,7 +117,8 @@ def assembly(what: Plan) -> str:
 
 def object_code(what: Plan) -> bytes:
     """The object file of a kernel."""
-    machine, _ = _host()
+    level = 2 if all(tool.optimised for tool in what.tools) else 0
+    machine = _machine(level)
     text = assembly(what)
     try:
         module = llvm.parse_assembly(text)
@@ -131,7 +132,6 @@ def object_code(what: Plan) -> bytes:
             f"LLVM refused the code of {what.graph.function.name}", detail=f"{cause}\n{text}"
         ) from cause
     with _LOCK:
-        level = 2 if all(tool.optimised for tool in what.tools) else 0
         options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.loop_vectorization = options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
@@ -146,18 +146,24 @@ _LOCK = threading.Lock()
 @cache
 def _host() -> tuple[Any, Any]:
     """The target machine and the linker of this process."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    machine = _machine(2)
     target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=features(),
-        opt=2,
-        reloc="pic",
-        codemodel="jitdefault",
-    )
     return machine, llvm.create_lljit_compiler(
         target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features(), opt=2)
+    )
+
+
+@cache
+def _machine(level: int) -> Any:
+    """What makes machine code, with as much care as `level` says."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=features(),
+        opt=level,
+        reloc="pic",
+        codemodel="jitdefault",
     )
 
 

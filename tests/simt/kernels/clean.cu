@@ -275,3 +275,25 @@ K(warps_apart) {
 }
 K(thin_block) { q[G] = p[G]; }  // LAUNCH 128 1
 K(two_by_two) { q[G * 4 + threadIdx.y * 2 + threadIdx.z] = 1; }  // LAUNCH 2 16
+K(last_block) {
+    __shared__ bool last;
+    e[G] = p[G] * 2;
+    __threadfence();
+    __syncthreads();
+    if (T == 0)
+        last = atomicAdd(&q[100], 1) == gridDim.x - 1;
+    __syncthreads();
+    if (last)
+        q[T] = e[T] + e[T + 64];
+}
+K(lock_of_one_warp) {  // vortex #62, ventus-gpgpu #1: all lanes of a warp want one lock
+    bool done = false;
+    while (!done)
+        if (atomicCAS(&q[0], 0, 1) == 0) {
+            __threadfence();
+            *(volatile int *)&q[1] += 1;
+            __threadfence();
+            atomicExch(&q[0], 0);
+            done = true;
+        }
+}  // LAUNCH 1 32

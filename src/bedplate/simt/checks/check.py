@@ -127,13 +127,15 @@ class _Examiner:
         memory = kernel.machine.memory
         self.shared_bytes = kernel.places.shared_bytes + shape.dynamic_shared
         self.ordering = frozenset(m.number for m in self.instructions if m.opcode == "bar")
-        fenced = any(m.opcode in ("membar", "fence") for m in self.instructions)
-        self.shadow = race.Shadow(abi.GLOBAL_BASE, memory.used, self.granules[GLOBAL], fenced)
+        self.converged = kernel.order(Layout.of(shape.block)) == "lowest"
+        self.fenced = any(m.opcode in ("membar", "fence") for m in self.instructions)
+        size, granule = memory.used, self.granules[GLOBAL]
+        self.shadow = race.Shadow(abi.GLOBAL_BASE, size, granule, self.fenced)
 
     def block(self, number: int, events: Any, fault: abi.Code | None) -> None:
         """All checks of a block's log."""
         every = rows(events, self.traits)
-        clocks = Clocks(self.shape.threads, self.ordering)
+        clocks = Clocks(self.shape.threads, self.ordering, self.converged)
         clocks.play(events)
         if "memory" in self.checks:
             self._memory(every, number)
@@ -215,7 +217,7 @@ class _Examiner:
         order = clocks.finish(every)
         for space in (SHARED, GLOBAL):
             chosen = (every.space == space).nonzero()[0]
-            for found in race.within(order, chosen, self.granules[space]):
+            for found in race.within(order, chosen, self.granules[space], fenced=self.fenced):
                 self._told(every, found, block)
         for found in self.shadow.between(every, block):
             self._told(every, found, block)

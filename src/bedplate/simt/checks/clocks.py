@@ -66,6 +66,8 @@ class Clocks:
     threads: int
     ordering: frozenset[int]
     """The instructions among syncs that also order memory."""
+    converged: bool = True
+    """Whether lanes that part meet again before a barrier; not so when they take turns."""
     released: list[Released] = field(default_factory=list)
     parted: list[Parted] = field(default_factory=list)
     syncs: list[Sync] = field(default_factory=list)
@@ -141,7 +143,7 @@ class Clocks:
         number, count = int(item["number"]), int(item["count"])
         waiting = Waiting(warp, mask, number, count, int(item["instruction"]), event)
         live = self.live(warp)
-        if mask != live:
+        if self.converged and mask != live:
             self.parted.append(Parted(waiting, live))
         waits.setdefault(warp, []).append(waiting)
         # The clock that these lanes go on with is filled in when they are let go.

@@ -6,8 +6,9 @@ order is transitive. Atomics, which are not ordered by each other, look for plai
 Blocks are never ordered, so for those it is enough to remember who wrote and who read a
 byte last.
 
-Atomics do not race with atomics. Where blocks meet at one atomic and the kernel has a
-fence, what they do is taken for ordered: a missed race is better here than a false one.
+Atomics do not race with atomics. In a kernel with a fence they order: threads of a block
+by who came to an atomic first, and all of a block after earlier ones at the same atomic. A
+missed race is better here than a false one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Race:
     wrote: bool = False
 
 
-def within(order: Order, chosen: Array, granule: int) -> Iterator[Race]:
+def within(order: Order, chosen: Array, granule: int, *, fenced: bool) -> Iterator[Race]:
     """The races of one space in a block; rows are places in `order.rows`."""
     rows = order.rows
     places, key = expanded(rows, chosen, granule)
@@ -72,11 +73,29 @@ def within(order: Order, chosen: Array, granule: int) -> Iterator[Race]:
     suspect = (thread[one] != thread[other]) & ~(rows.atomic[one] & rows.atomic[other])
     one, other = one[suspect], other[suspect]
     bad = ~order.before(one, other)
+    if fenced:
+        bad &= ~_by_atomics(rows, one, other)
     one, other = one[bad], other[bad]
     both = rows.write[one] & rows.write[other]
     equal = both & (rows.value[one] == rows.value[other]) & (rows.size[one] == rows.size[other])
     equal &= ~(rows.atomic[one] | rows.atomic[other])
     yield from _unique(rows, one, other, equal)
+
+
+def _by_atomics(rows: Rows, one: Array, other: Array) -> Array:
+    """Whether the first thread came to an atomic after its access, and then the second one
+    to an atomic before its own: so locks work."""
+    span = int(rows.event.max(initial=0)) + 1
+    at = np.flatnonzero(rows.atomic)
+    if not len(at):
+        return np.zeros(len(one), bool)
+    keys = np.unique(rows.thread[at] * span + rows.event[at])
+    after = np.searchsorted(keys, rows.thread[one] * span + rows.event[one], side="right")
+    before = np.searchsorted(keys, rows.thread[other] * span + rows.event[other]) - 1
+    released, acquired = keys[np.minimum(after, len(keys) - 1)], keys[np.maximum(before, 0)]
+    both = (after < len(keys)) & (before >= 0)
+    both &= (released // span == rows.thread[one]) & (acquired // span == rows.thread[other])
+    return np.asarray(both & (released % span < acquired % span), bool)
 
 
 def expanded(rows: Rows, chosen: Array, granule: int) -> tuple[Array, Array]:
