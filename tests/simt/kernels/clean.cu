@@ -1,6 +1,7 @@
 // Kernels without a bug: no check may say anything about any of them. All are launched with
 // two blocks of 64 threads unless `// LAUNCH grid block` says otherwise; `p` and `q` hold
 // 128 ints that are written, `e` 128 that nobody wrote.
+// clang-format off: a short kernel has one line, so that its comment stands at it
 #define K(name) extern "C" __global__ void name(int *p, int *q, int *e)
 #define T threadIdx.x
 #define B blockIdx.x
