@@ -110,7 +110,11 @@ class Block(Structure):
 
 
 class Warp(Structure):
-    """A warp between two runs; its registers that live on follow behind it."""
+    """A warp between two runs; its registers that live on follow behind it.
+
+    `votes` counts the lanes that said yes at a barrier that reduces (for `and`: no), and
+    `result` holds the sum of all warps when it let go.
+    """
 
     _fields_ = [
         ("label", c_int32),
@@ -121,7 +125,9 @@ class Warp(Structure):
         ("barrier_threads", c_uint32),
         ("budget", c_uint64),
         ("local", c_uint64),
-        ("reserved", c_uint64 * 3),
+        ("votes", c_uint32),
+        ("result", c_uint32),
+        ("reserved", c_uint64 * 2),
     ]
 
 

@@ -181,6 +181,7 @@ class _Launch:
             "live": builder.select(short, some, full),
             "index": index,
             "arrived": zero,
+            "votes": zero,
             "budget": self.field(self.launch, abi.Launch, "budget"),
         }
         for name, value in values.items():
@@ -256,7 +257,8 @@ class _Launch:
         states, warps = function.args
         kept, self.states = self.states, states
         live, arrived, wanted = builder.alloca(I32), builder.alloca(I32), builder.alloca(I32)
-        total = builder.alloca(I32)
+        total, votes = builder.alloca(I32), builder.alloca(I32)
+        self.votes = votes
         zero = ir.Constant(I32, 0)
         builder.store(zero, total)
         builder.store(zero, live)
@@ -264,6 +266,7 @@ class _Launch:
 
         def one(number: Any) -> None:
             self.builder.store(zero, arrived)
+            self.builder.store(zero, votes)
             self.builder.store(self.builder.load(live), wanted)
             self.loop(
                 zero, warps, lambda index: self._count_arrived(index, number, arrived, wanted)
@@ -320,15 +323,21 @@ class _Launch:
             counted = builder.select(some, ir.Constant(I32, LANES), _ones(builder, mask))
             builder.store(builder.add(builder.load(arrived), counted), arrived)
             self.when(some, lambda: self.builder.store(asked, wanted) and None)
+            builder = self.builder
+            said = self.field(state, abi.Warp, "votes")
+            builder.store(builder.add(builder.load(self.votes), said), self.votes)
 
         self.when(self._at_barrier(state, number), add)
 
     def _let_go(self, index: Any, number: Any) -> None:
         state = self._state(index)
-        self.when(
-            self._at_barrier(state, number),
-            lambda: self.set(state, abi.Warp, "arrived", ir.Constant(I32, 0)),
-        )
+
+        def go() -> None:
+            self.set(state, abi.Warp, "arrived", ir.Constant(I32, 0))
+            self.set(state, abi.Warp, "votes", ir.Constant(I32, 0))
+            self.set(state, abi.Warp, "result", self.builder.load(self.votes))
+
+        self.when(self._at_barrier(state, number), go)
 
 
 def _ones(builder: ir.IRBuilder, value: Any) -> Any:

@@ -125,7 +125,9 @@ def _cut(function: Function, cut: Cut) -> list[Block]:
             ending: Ending = "trap" if last.opcode == "trap" else "barrier"
             if ending == "barrier":
                 # Only lanes that waited come here, so lanes at it are lanes that wait.
-                resume = Block(len(order) + len(extra), [], "jump", follow)
+                # A reduction's result is written when the barrier lets go.
+                results = [last] if last.outputs else []
+                resume = Block(len(order) + len(extra), results, "jump", follow)
                 extra.append(resume)
                 follow = block.follow = resume.index
             if last.guard is None:

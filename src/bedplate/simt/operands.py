@@ -47,7 +47,20 @@ def instruction(parser: Parser, number: int, source: SourceLine | None) -> Instr
     operands = _Operands(parser, form, slots, types).read(name)
     parser.expect(";")
     _check_space(parser, name, slots, operands, place)
+    if form.opcode == "cp":
+        _check_size(parser, name, operands)
     return Instruction(number, form, slots, types, operands, guard, place, source, name)
+
+
+def _check_size(parser: Parser, name: str, found: Mapping[str, Operand | None]) -> None:
+    """`cp.async` copies 4, 8 or 16 bytes a lane, beside the first-level cache only 16."""
+    size = found.get("n")
+    if "d" not in found:
+        return
+    sizes = (16,) if ".cg." in name else (4, 8, 16)
+    if not isinstance(size, Immediate) or size.bits not in sizes:
+        listed = " or ".join(map(str, sizes))
+        parser.fail(f"{name} copies a constant number of bytes, {listed}")
 
 
 def _check_space(
@@ -63,7 +76,7 @@ def _check_space(
         return
     if isinstance(address.base, VariableAddress):
         variable = address.base.variable
-        if variable.space != space:
+        if variable.space != space.removesuffix("::cta"):
             parser.fail(f"{name} names {variable.name}, which is .{variable.space}", place)
         if space == "param" and not 0 <= address.offset < variable.size:
             parser.fail(f"{name} reads beyond the parameter {variable.name}", place)
@@ -151,7 +164,7 @@ class _Operands:
         return found
 
     def _output(self, place: base.Operand) -> Operand | None:
-        if place.vector and self.lanes > 1:
+        if place.vector and (self.lanes > 1 or place.count):
             return self._vector(place, output=True)
         return self._destination(place)
 
@@ -184,8 +197,9 @@ class _Operands:
             elements.append(self._destination(place) if output else self._value(place))
             if not parser.at("}"):
                 parser.expect(",")
-        if len(elements) != self.lanes:
-            parser.fail(f"{len(elements)} operands stand where .v{self.lanes} is", where)
+        count = place.count or self.lanes
+        if len(elements) != count:
+            parser.fail(f"{len(elements)} operands stand where {count} must be", where)
         return Vector(tuple(elements))
 
     def _input(self, place: base.Operand) -> Operand:
@@ -194,7 +208,7 @@ class _Operands:
             return Name(parser.expect_name("a name").text)
         if place.kind == "address":
             return self._address()
-        if place.vector and self.lanes > 1:
+        if place.vector and (self.lanes > 1 or place.count):
             return self._vector(place, output=False)
         return self._value(place)
 

@@ -304,6 +304,7 @@ class ScheduledBuilder(WarpBuilder):
         count: Any = _word(0) if made.operands.get("b") is None else self._first(made, "b", mask)
         self._set("barrier", number)
         self._set("barrier_threads", count)
+        self._vote(made, mask)
         if self.order == "ipdom":
             self._set_top(0, _word(block.follow))
             self._set("arrived", self.builder.load(self.live))

@@ -25,7 +25,8 @@ from bedplate.simt.emitter import Emitter
 from bedplate.simt.graph import EXIT, Block, Graph
 from bedplate.simt.lanes import I1, I8, I32, I64, PTR
 from bedplate.simt.liveness import Liveness, members
-from bedplate.simt.scalar import FULL, LANES
+from bedplate.simt.module import Instruction
+from bedplate.simt.scalar import FULL, LANES, SCALARS
 from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Uniformity
 
@@ -367,12 +368,25 @@ class WarpBuilder:
             count = emitter.base(made.operands["b"], made.types["b"])  # type: ignore[arg-type]
         self._set("barrier", number)
         self._set("barrier_threads", count)
+        self._vote(made, mask)
         if not self._inside(block):
             self._set("arrived", mask)
             self._suspend(block.follow, self._kept(block.follow), masks=False)
             return
         self._wait_at(block.follow, mask)
         self._next(block, None)
+
+    def _vote(self, made: Instruction, mask: Any) -> None:
+        """Count for a barrier that reduces the lanes that said yes, for `and` no."""
+        operand = made.operands.get("p")
+        if operand is None:
+            return
+        emitter, builder = self.emitter, self.builder
+        said = lanes.mask_bits(builder, emitter.vector(operand, SCALARS["pred"]))
+        if made.slots["op"] == "and":
+            said = builder.not_(said)
+        count = lanes.intrinsic(builder, "ctpop", [builder.and_(said, mask)])
+        self._set("votes", builder.add(emitter.field(emitter.warp, abi.Warp, "votes"), count))
 
     def _idle(self) -> None:
         """No lane can go on: the warp is done, or it waits."""

@@ -32,7 +32,7 @@ from bedplate.simt.module import (
     VariableAddress,
 )
 from bedplate.simt.nans import CANONICAL, writes_number
-from bedplate.simt.scalar import FULL, LANES, Scalar
+from bedplate.simt.scalar import FULL, LANES, SCALARS, Scalar
 
 
 class Observer:
@@ -136,7 +136,9 @@ class BlockState:
             wanted = warp.barrier_threads or wanted
         if not here or arrived < wanted:
             return False
+        votes = sum(warp.votes for warp in here)
         for warp in here:
+            warp.result, warp.votes = votes, 0
             warp.release()
         return True
 
@@ -157,6 +159,7 @@ class WarpState:
         self.left = self.grid.budget
         self.arrived = 0
         self.barrier = self.barrier_threads = 0
+        self.votes = self.result = 0
         self.mask = 0
         self.registers = [
             np.zeros(LANES, "?" if r.type.kind == "pred" else f"u{r.type.bytes}")
@@ -229,6 +232,7 @@ class WarpState:
             assert block.last is not None
             self.barrier = self._uniform(block.last, "a")
             self.barrier_threads = self._uniform(block.last, "b")
+            self._vote(block.last, mask)
             self.held[block.follow] = self.held.get(block.follow, 0) | mask
             return
         taken = 0
@@ -239,6 +243,13 @@ class WarpState:
                 self.grid.observer.branched(self, block.last, mask, taken)
             self._go(block, block.target, taken)
         self._go(block, block.follow, mask & ~taken)
+
+    def _vote(self, made: Instruction, mask: int) -> None:
+        """At a barrier that reduces count the lanes that say yes, for `and` no."""
+        operand = made.operands.get("p")
+        if operand is not None:
+            said = pack_mask(self.read(operand, SCALARS["pred"]))
+            self.votes += (mask & (~said if made.slots["op"] == "and" else said)).bit_count()
 
     def _uniform(self, made: Instruction, name: str) -> int:
         operand = made.operands.get(name)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bedplate.simt import exact
+from bedplate.simt.exponential import LIMIT, TERMS
 from bedplate.simt.interpreter.base import Lanes, evaluates
 from bedplate.simt.module import Instruction
 
@@ -107,6 +108,19 @@ def reciprocal_root(made: Instruction, a: Lanes) -> Lanes:
     """1 / sqrt(a), rounded twice."""
     a = flushed(made, a)
     return _finish(made, np.ones_like(a) / np.sqrt(a))
+
+
+@evaluates("floating", "ex2")
+def power_of_two(made: Instruction, a: Lanes) -> Lanes:
+    """Within 2 ulp of 2**a; see `exponential`."""
+    a = flushed(made, a)
+    x = np.clip(np.where(np.isnan(a), 0, a).astype(np.float64), -LIMIT, LIMIT)
+    whole = np.rint(x)
+    total = np.full(x.shape, TERMS[-1])
+    for term in reversed(TERMS[:-1]):
+        total = total * (x - whole) + term
+    scale = (whole.astype(np.int64) + 1023 << 52).view(np.float64)
+    return _finish(made, np.where(np.isnan(a), a, (total * scale).astype(np.float32)))
 
 
 @evaluates("floating", "min", "max")

@@ -114,7 +114,13 @@ def reduce(warp: WarpState, made: Instruction) -> None:
 @executes("bar")
 def warp_barrier(warp: WarpState, made: Instruction) -> None:
     """Lanes that run together need no waiting; those that are named must be here."""
-    _here(warp, made)
+    if "warp" in made.slots:
+        _here(warp, made)
+        return
+    # Behind a barrier that reduces.
+    total = warp.result
+    value = {"popc": total, "or": int(total != 0), "and": int(total == 0)}[made.slots["op"]]
+    _give(warp, made, dict.fromkeys(warp.lanes(), value))
 
 
 @executes("membar")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bedplate.simt import lanes, rounding
+from bedplate.simt import exponential, lanes, rounding
 from bedplate.simt.emitter import Emitter
 from bedplate.simt.lowering.base import lanewise
 from bedplate.simt.module import Instruction
@@ -107,6 +107,30 @@ def reciprocal_root(e: Emitter, made: Instruction, a: Any) -> Any:
     (a,) = _inputs(e, made, [a])
     root = lanes.intrinsic(e.builder, "sqrt", [a])
     return finished(e, made, e.builder.fdiv(lanes.like(a, 1.0), root))
+
+
+@lanewise("floating", "ex2")
+def power_of_two(e: Emitter, made: Instruction, a: Any) -> Any:
+    """Within 2 ulp of 2**a; see `exponential`."""
+    builder = e.builder
+    (a,) = _inputs(e, made, [a])
+    wide = lanes.retyped(a, lanes.F64)
+    x = builder.fpext(a, wide)
+    low, high = lanes.like(x, -exponential.LIMIT), lanes.like(x, exponential.LIMIT)
+    x = builder.select(builder.fcmp_ordered(">", x, low), x, low)
+    x = builder.select(builder.fcmp_ordered("<", x, high), x, high)
+    whole = lanes.intrinsic(builder, "rint", [x])
+    rest = builder.fsub(x, whole)
+    total: Any = lanes.like(x, exponential.TERMS[-1])
+    for term in reversed(exponential.TERMS[:-1]):
+        total = builder.fadd(builder.fmul(total, rest), lanes.like(x, term))
+    kind = lanes.retyped(a, lanes.I64)
+    exponent = builder.fptosi(whole, kind)
+    exponent = builder.add(exponent, lanes.like(exponent, 1023))
+    scale = builder.bitcast(builder.shl(exponent, lanes.like(exponent, 52)), wide)
+    result = builder.fptrunc(builder.fmul(total, scale), a.type)
+    odd = builder.fcmp_unordered("uno", a, a)
+    return finished(e, made, builder.select(odd, a, result))
 
 
 @lanewise("floating", "min", "max")

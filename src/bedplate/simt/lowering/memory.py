@@ -74,6 +74,21 @@ def store(e: Emitter, made: Instruction) -> None:
     kind = made.type
     sources = _elements(made.operands["a"])
     values = [lanes.cast(e.builder, e.vector(s, kind), lanes.integer(kind.bits)) for s in sources]
+    store_access(e, made, access.space, access.bits, address, values)
+
+
+def load_access(
+    e: Emitter, made: Instruction, space: str, bits: int, count: int, address: Address
+) -> list[Any]:
+    """Elements of `bits` of all active lanes, for operations that are no plain loads."""
+    return _load(e, Access(made, space, bits, count), address, scalar=False)
+
+
+def store_access(
+    e: Emitter, made: Instruction, space: str, bits: int, address: Address, values: Sequence[Any]
+) -> None:
+    """Store elements of the active lanes."""
+    access = Access(made, space, bits, len(values))
     place = _place(e, access, address)
     mask = e.mask
     _either(

@@ -192,7 +192,15 @@ def reduce(e: Emitter, made: Instruction) -> None:
 
 def warp_barrier(e: Emitter, made: Instruction) -> None:
     """Lanes that run together need no waiting; those that are named must be here."""
-    _members(e, made)
+    if "warp" in made.slots:
+        _members(e, made)
+        return
+    # Behind a barrier that reduces: the block scheduler has the sum of all warps.
+    total = e.field(e.warp, abi.Warp, "result")
+    zero = ir.Constant(I32, 0)
+    how = {"popc": "", "or": "!=", "and": "=="}[made.slots["op"]]
+    result = e.builder.icmp_unsigned(how, total, zero) if how else total
+    e.write(_output(made), lanes.splat(e.builder, result))
 
 
 lowers("bar")(warp_barrier)

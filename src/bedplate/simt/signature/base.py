@@ -9,7 +9,8 @@ there, `?` makes it optional, `name=x|y` is a choice of that name. Right of it s
 operands: outputs before `=`, then inputs. An operand's type is `T` unless `:` says
 another: `U` (the second type), `2T` (twice as wide), or a scalar. `[m]` is an address,
 `^c` the carry flag, which is not written in the text,
-`d*` a vector when a `.v` modifier is there, `a>` may be a wider register, `&x` a name.
+`d*` a vector when a `.v` modifier is there, `d*4` always one of four, `a>` may be a wider
+register, `&x` a name.
 
 The parser accepts exactly what the table says; the engines, the reference page and the
 coverage report read the same forms.
@@ -53,6 +54,8 @@ class Operand:
     optional: bool
     vector: bool
     wider: bool
+    count: int = 0
+    """Elements of a vector; 0: as many as the modifier says."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def _slot(text: str) -> Slot:
     return Slot(name, tuple(choices.split("|")) if equals else (name,), optional)
 
 
-_OPERAND = re.compile(r"(&|\^)?(\[)?(\w+)\]?(\*)?(>)?(?::(\w+))?(\?)?")
+_OPERAND = re.compile(r"(&|\^)?(\[)?(\w+)\]?(\*\d*)?(>)?(?::(\w+))?(\?)?")
 
 
 _KINDS: dict[str | None, OperandKind] = {None: "value", "&": "name", "^": "carry"}
@@ -168,4 +171,5 @@ def _operands(text: str) -> Iterator[Operand]:
         scalar = "pred" if kind == "carry" else scalar or "T"
         if scalar not in ("T", "U", "2T") and scalar not in SCALARS:
             raise ValueError(f"the signature table has a type {scalar!r}")
-        yield Operand(name, scalar, kind, bool(optional), bool(vector), bool(wider))
+        count = int((vector or "*")[1:] or 0)
+        yield Operand(name, scalar, kind, bool(optional), bool(vector), bool(wider), count)

@@ -29,6 +29,7 @@ FORMS = forms(
     sqrt approx ftz? T=f32              : d = a
     rsqrt approx ftz? T=f32             : d = a
     rsqrt approx T=f64                  : d = a
+    ex2 approx ftz? T=f32               : d = a
     min ftz? T=f32                      : d = a, b
     min T=f64                           : d = a, b
     max ftz? T=f32                      : d = a, b

@@ -13,6 +13,7 @@ from bedplate.simt.signature import (
     conversion,
     floating,
     integer,
+    matrix,
     movement,
     sync,
 )
@@ -28,6 +29,7 @@ FORMS: tuple[Form, ...] = (
     *control.FORMS,
     *atomic.FORMS,
     *sync.FORMS,
+    *matrix.FORMS,
 )
 BY_OPCODE: dict[str, list[Form]] = defaultdict(list)
 for _form in FORMS:
