@@ -55,8 +55,11 @@ def test_a_compilers_text_is_read(first: str) -> None:
         ("ld.global.u32 %r1, [n];", (10, 1), "names n, which is .param"),
         ("add.s32 %r1, %r2, \x01;", (10, 19), "does not belong to PTX"),
         ('mov.b32 %r1, "x', (10, 14), "a string that does not end"),
-        (".param .b32 p0;", (10, 2), "directive .param is not supported"),
-        ("st.param.b32 [n], %r1;", (10, 1), r"\.param cannot stand there"),
+        ("st.param.b32 [n], %r1;", (10, 1), "writes to the parameter n of a kernel"),
+        ("call.uni f, (n);", (10, 1), "'f' has no body in this text"),
+        ("call.uni %r1, (n);", (10, 1), "through the register %r1"),
+        ("mov.b32 %r1, {%r2};", (10, 14), r"1 parts do not make \.b32"),
+        ("mov.b32 {%r1, %r2}, %r3;", (10, 10), r"%r1 is \.b32"),
         (".reg .b8 %x;", (10, 7), "not a register's type"),
     ],
 )

@@ -202,6 +202,7 @@ class Function:
     labels: Mapping[str, int]
     limits: Mapping[str, tuple[int, ...]]
     place: Place
+    results: Sequence[Variable] = ()
 
 
 @dataclass(frozen=True)

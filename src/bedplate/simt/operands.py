@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bedplate.core import nearest
+from bedplate.simt import call, packing
 from bedplate.simt.errors import PtxUnsupported
 from bedplate.simt.lexer import Word
 from bedplate.simt.literal import float_bits, integer_bits
@@ -43,13 +44,32 @@ def instruction(parser: Parser, number: int, source: SourceLine | None) -> Instr
         what, remedy = table.refusal(name)
         raise PtxUnsupported(f"{parser.name}:{place.line}:{place.column}: {what}", remedy=remedy)
     form, slots = found[0]
+    if form.opcode == "call":
+        return call.read(parser, number, place, guard, source, name)
+    if form.opcode == "mov" and packing.braced(parser, name):
+        return packing.read(
+            parser, number, place, guard, source, name, lambda kind: _value_of(parser, kind)
+        )
     types = _types(form, slots)
     operands = _Operands(parser, form, slots, types).read(name)
     parser.expect(";")
+    if slots.get("space") == "param" and _names_local(operands.get("m")):
+        slots = {**slots, "space": "local"}  # a parameter of a call lies with the caller
     _check_space(parser, name, slots, operands, place)
     if form.opcode == "cp":
         _check_size(parser, name, operands)
     return Instruction(number, form, slots, types, operands, guard, place, source, name)
+
+
+def _value_of(parser: Parser, kind: Scalar) -> Value:
+    """One operand of a type, outside of a form's places."""
+    place = base.Operand("a", kind.name, "value", False, False, False)
+    return _Operands(parser, packing.PACK, {}, {"a": kind})._value(place)
+
+
+def _names_local(address: Operand | None) -> bool:
+    base = address.base if isinstance(address, Address) else None
+    return isinstance(base, VariableAddress) and base.variable.space == "local"
 
 
 def _check_size(parser: Parser, name: str, found: Mapping[str, Operand | None]) -> None:
@@ -78,6 +98,8 @@ def _check_space(
         variable = address.base.variable
         if variable.space != space.removesuffix("::cta"):
             parser.fail(f"{name} names {variable.name}, which is .{variable.space}", place)
+        if space == "param" and name.startswith("st"):
+            parser.fail(f"{name} writes to the parameter {variable.name} of a kernel", place)
         if space == "param" and not 0 <= address.offset < variable.size:
             parser.fail(f"{name} reads beyond the parameter {variable.name}", place)
     elif space == "param":
@@ -199,7 +221,8 @@ class _Operands:
                 parser.expect(",")
         count = place.count or self.lanes
         if len(elements) != count:
-            parser.fail(f"{len(elements)} operands stand where {count} must be", where)
+            wanted = f"{count} must be" if place.count else f".v{count} is"
+            parser.fail(f"{len(elements)} operands stand where {wanted}", where)
         return Vector(tuple(elements))
 
     def _input(self, place: base.Operand) -> Operand:

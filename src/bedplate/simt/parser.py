@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from bedplate.simt.errors import PtxInvalid, PtxUnsupported
+from bedplate.simt import call
+from bedplate.simt.errors import PtxInvalid
 from bedplate.simt.lexer import Word, refuse, words
 from bedplate.simt.literal import float_bits, integer, integer_bits
 from bedplate.simt.module import (
@@ -55,6 +56,7 @@ class Parser:
         self._words: Iterator[Word] = words(text, name)
         self.word = next(self._words)
         self.ahead = self.word if self.word.kind == "end" else next(self._words)
+        self._later: list[Word] = []
         self.scopes: list[Scope] = [Scope()]
         # Compilers write .file after the functions whose lines name it.
         self.files = {int(number): file for number, file in _FILE.findall(text)}
@@ -62,6 +64,7 @@ class Parser:
         self.registers: list[Register] = []
         self.variables: list[Variable] = []
         self.functions: dict[str, Function] = {}
+        self.name_of_function = ""
 
     # Words.
 
@@ -70,8 +73,14 @@ class Parser:
         word = self.word
         self.word = self.ahead
         if self.ahead.kind != "end":
-            self.ahead = next(self._words)
+            self.ahead = self._later.pop(0) if self._later else next(self._words)
         return word
+
+    def following(self, count: int) -> list[Word]:
+        """The next words without taking them, the current one first; fewer at the end."""
+        while len(self._later) < count - 2 and (self._later or [self.ahead])[-1].kind != "end":
+            self._later.append(next(self._words))
+        return [self.word, self.ahead, *self._later][:count]
 
     def at(self, text: str) -> bool:
         """Whether the current word is the mark or name `text`."""
@@ -137,7 +146,8 @@ class Parser:
         if not target:
             self.fail(".target is missing")
         variables = self.scopes[0].variables
-        return Module(self.name, version, target, variables, self.functions, self.files)
+        functions = call.expanded(self.name, self.functions)
+        return Module(self.name, version, target, variables, functions, self.files)
 
     def _directive(self) -> str:
         self.expect(".")
@@ -275,10 +285,11 @@ class Parser:
         self.registers, self.variables, self.source = [], [], None
         results: list[Variable] = []
         if not entry and self.at("("):
-            results = self._parameters()
+            results = self._parameters("local")
         place = self.word.place
-        name = self.expect_name("a function's name").text
-        parameters = self._parameters() if self.at("(") else []
+        name = self.name_of_function = self.expect_name("a function's name").text
+        space = "param" if entry else "local"
+        parameters = self._parameters(space) if self.at("(") else []
         limits: dict[str, tuple[int, ...]] = {}
         while self.accept("."):
             limit = self.expect_name("a directive")
@@ -295,12 +306,6 @@ class Parser:
         if self.accept(";") or external:
             self.scopes.pop()
             return
-        if not entry:
-            raise PtxUnsupported(
-                f"{self.name}:{place.line}:{place.column}: the device function {name!r} "
-                "is not supported",
-                remedy="let the compiler inline it",
-            )
         if name in self.functions:
             self.fail(f"{name} is defined twice", place)
         body = Body(self)
@@ -309,22 +314,23 @@ class Parser:
         self.functions[name] = Function(
             name,
             entry,
-            [*results, *parameters],
+            parameters,
             self.variables,
             self.registers,
             body.instructions,
             body.labels,
             limits,
             place,
+            results,
         )
 
-    def _parameters(self) -> list[Variable]:
+    def _parameters(self, space: str) -> list[Variable]:
         self.expect("(")
         found: list[Variable] = []
         while not self.accept(")"):
             self.expect(".")
             self.expect("param")
-            found.append(self._parameter())
+            found.append(replace(self._parameter(), space=space))
             self.scopes[-1].variables[found[-1].name] = found[-1]
             if not self.at(")"):
                 self.expect(",")
@@ -421,7 +427,7 @@ class Body:
             self._known_target(made)
 
     def _known_target(self, made: Instruction) -> None:
-        target = made.operands.get("target")
+        target = None if made.opcode == "call" else made.operands.get("target")
         if isinstance(target, Name) and target.text not in self.labels:
             self.parser.fail(f"the label {target.text} is not in this function", made.place)
 
@@ -442,10 +448,15 @@ class Body:
         word = parser.expect_name("a directive")
         if word.text == "reg":
             self._registers()
-        elif word.text in SPACES and word.text != "param":
+        elif word.text in SPACES:
             for variable in parser._variables(word.text, False):
-                parser.scopes[-1].variables[variable.name] = variable
-                parser.variables.append(variable)
+                made = variable
+                if word.text == "param":
+                    # One name serves each call of a function: their places must differ.
+                    unique = f"{parser.name_of_function}@{variable.name}@{len(parser.variables)}"
+                    made = replace(variable, name=unique, space="local")
+                parser.scopes[-1].variables[variable.name] = made
+                parser.variables.append(made)
         elif word.text == "loc":
             self._location()
         elif word.text == "pragma":

@@ -7,9 +7,10 @@ set -eu
 cd "$(dirname "$0")"
 for source in *.cu; do
     architectures="sm_90a"
-    if [ "$source" = first.cu ]; then
-        architectures="sm_75 sm_90a"
-    fi
+    case "$source" in
+        first.cu) architectures="sm_75 sm_90a" ;;
+        second.cu) architectures="sm_75 sm_90a sm_100a" ;;
+    esac
     for arch in $architectures; do
         target="${source%.cu}.$arch.ptx"
         nvcc -ptx -lineinfo -arch=$arch "$source" -o "$target"

@@ -11,6 +11,7 @@ from bedplate.simt.lowering import (
     matrix,
     memory,
     movement,
+    packing,
     sync,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "matrix",
     "memory",
     "movement",
+    "packing",
     "sync",
 ]

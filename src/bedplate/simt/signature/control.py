@@ -8,6 +8,7 @@ FORMS = forms(
     bra uni?                     : &target
     ret uni?                     :
     exit                         :
+    call uni?                    : &target
     trap                         :
     bar sync                     : a:u32, b:u32?
     barrier sync aligned?        : a:u32, b:u32?

@@ -26,8 +26,8 @@ FORMS = (
     *forms(
         "copy",
         """
-        cp async ca to=shared|shared::cta global : = [d], [m], n:u32
-        cp async cg to=shared|shared::cta global : = [d], [m], n:u32
+        cp async ca to=shared|shared::cta global : = [d], [m], n:u32, s:u32?
+        cp async cg to=shared|shared::cta global : = [d], [m], n:u32, s:u32?
         cp async commit_group                    :
         cp async wait_group                      : n:u32
         cp async wait_all                        :

@@ -23,7 +23,7 @@ FORMS = (
         "memory",
         """
         ld volatile? space=$SPACE? nc? vec=v2|v4? T=$MEMORY  : d*> = [m]
-        st volatile? space=global|shared|local? vec=v2|v4? T=$MEMORY      : = [m], a*>
+        st volatile? space=global|shared|local|param? vec=v2|v4? T=$MEMORY      : = [m], a*>
         """,
         words=WORDS,
     ),
