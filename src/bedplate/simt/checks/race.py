@@ -2,9 +2,9 @@
 
 Within a block each access is compared with the write before it, and each read with the
 write after it; if any two accesses of a byte race, then so does one of these pairs, because
-order is transitive. Atomics, which are not ordered by each other, look for plain accesses.
-Blocks are never ordered, so for those it is enough to remember who wrote and who read a
-byte last.
+order is transitive. Atomics are not ordered by each other, so they are compared with all
+plain accesses. Blocks are never ordered, so for those it is enough to remember who wrote
+and who read a byte last.
 
 Atomics do not race with atomics. In a kernel with a fence they order: threads of a block
 by who came to an atomic first, and all of a block after earlier ones at the same atomic. A
@@ -21,6 +21,12 @@ import numpy as np
 
 from bedplate.simt.checks.clocks import Order
 from bedplate.simt.checks.rows import GLOBAL, Array, Rows
+
+MIXED = 1 << 22
+"""Pairs of atomic and plain accesses of a block that are looked at; then only neighbours.
+
+Some 0.2 GB of arrays."""
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -67,10 +73,12 @@ def within(order: Order, chosen: Array, granule: int, *, fenced: bool) -> Iterat
         # Atomics do not order each other, so each looks for the next plain access itself.
         (index, plain, atomic & (plain <= ends)),
     ]
-    one = places[np.concatenate([earlier[good] for earlier, _, good in pairs])]
-    other = places[np.concatenate([later[good] for _, later, good in pairs])]
+    mixed = _mixed(atomic, np.flatnonzero(start), count)
+    one = places[np.concatenate([*(a[good] for a, _, good in pairs), mixed[0]])]
+    other = places[np.concatenate([*(b[good] for _, b, good in pairs), mixed[1]])]
     thread = rows.thread
     suspect = (thread[one] != thread[other]) & ~(rows.atomic[one] & rows.atomic[other])
+    suspect &= rows.write[one] | rows.write[other]
     one, other = one[suspect], other[suspect]
     bad = ~order.before(one, other)
     if fenced:
@@ -80,6 +88,26 @@ def within(order: Order, chosen: Array, granule: int, *, fenced: bool) -> Iterat
     equal = both & (rows.value[one] == rows.value[other]) & (rows.size[one] == rows.size[other])
     equal &= ~(rows.atomic[one] | rows.atomic[other])
     yield from _unique(rows, one, other, equal)
+
+
+def _mixed(atomic: Array, starts: Array, count: int) -> tuple[Array, Array]:
+    """Every pair of an atomic and a plain access of one granule, earlier and later.
+
+    Atomics are not ordered by each other, so no neighbour stands for the rest.
+    """
+    several = np.add.reduceat(atomic.astype(np.int64), starts)
+    sizes = np.diff(np.append(starts, count))
+    left, earlier, later = MIXED, [_NONE], [_NONE]
+    for group in np.flatnonzero((several > 0) & (several < sizes)).tolist():
+        left -= int(several[group] * (sizes[group] - several[group]))
+        if left < 0:
+            break
+        mine = np.arange(starts[group], starts[group] + sizes[group])
+        some, others = mine[atomic[mine]], mine[~atomic[mine]]
+        pairs = np.repeat(some, len(others)), np.tile(others, len(some))
+        earlier.append(np.minimum(*pairs))
+        later.append(np.maximum(*pairs))
+    return np.concatenate(earlier), np.concatenate(later)
 
 
 def _by_atomics(rows: Rows, one: Array, other: Array) -> Array:
