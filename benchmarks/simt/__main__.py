@@ -24,10 +24,9 @@ import bedplate.simt.interpreter.classes  # noqa: F401 - registers the reference
 from bedplate.core.samples import summarise
 from bedplate.simt import arguments
 from bedplate.simt.api import Kernel, Machine
-from bedplate.simt.interpreter.base import Lanes
-from bedplate.simt.interpreter.engine import Grid, WarpState
+from bedplate.simt.interpreter.engine import Grid, Observer, WarpState
 from bedplate.simt.machine import LaunchShape
-from bedplate.simt.module import Instruction, Register
+from bedplate.simt.module import Instruction
 
 PTX = ROOT / "tests" / "simt" / "kernels" / "first.sm_90a.ptx"
 GOALS = {"saxpy_loop": 25.0, "nbody": 15.0, "matmul": 5.0}
@@ -58,7 +57,7 @@ class Case:
 
 
 @dataclass
-class Counter:
+class Counter(Observer):
     """Watches the reference and adds up active lanes."""
 
     total: int = 0
@@ -66,9 +65,6 @@ class Counter:
     def issued(self, warp: WarpState, made: Instruction, mask: int) -> None:
         """One instruction in the lanes of a mask."""
         self.total += mask.bit_count()
-
-    def wrote(self, warp: WarpState, made: Instruction, register: Register, bits: Lanes) -> None:
-        """Not counted."""
 
 
 def _count(case: Case) -> int:

@@ -9,9 +9,6 @@ import pytest
 from tests.simt.conftest import KERNELS
 
 from bedplate.simt.api import LaunchFailed, LoadedModule, Machine, PtxUnsupported, verify
-from bedplate.simt.interpreter.base import EVALUATES, EXECUTES
-from bedplate.simt.lowering.base import LANEWISE, LOWERINGS
-from bedplate.simt.signature import table
 
 DRAW = np.random.default_rng(11)
 
@@ -122,13 +119,3 @@ ret;
 }"""
     with pytest.raises(PtxUnsupported, match=r":6:1: f calls itself"):
         machine.load(text)
-
-
-def test_every_form_has_both_engines() -> None:
-    """What the table takes is run by the reference and by the fast machine."""
-    by_graph = {"bra", "ret", "exit", "trap", "call", "barrier"}
-    for form in table.FORMS:
-        if form.opcode not in by_graph:
-            key = form.group, form.opcode
-            assert form.opcode in LOWERINGS or key in LANEWISE, form.written
-            assert form.opcode in EXECUTES or key in EVALUATES, form.written

@@ -17,6 +17,11 @@ from bedplate.simt.module import Place
 LARGEST = 64 << 20
 """Characters; the largest PTX in common use, a fused attention library, has about 30 MB."""
 
+LONGEST = {"integer": 80, "float": 1 << 10, "name": 1 << 16}
+"""Characters of a word: 64 binary digits with their marks; the longest mangled names."""
+_SHOWN = 160
+"""Characters of a text that an error shows from both ends."""
+
 _WORD = re.compile(
     r"""
       (?P<space>[ \t\r\f\v]+|//[^\n]*|/\*.*?\*/)
@@ -55,6 +60,10 @@ def words(text: str, name: str) -> Iterator[Word]:
         if found is None:
             refuse(name, Place(line, position - start + 1), _odd(text, position))
         kind = str(found.lastgroup)
+        if found.end() - position > LONGEST.get(kind, LARGEST):
+            refuse(
+                name, Place(line, position - start + 1), f"a word with {len(found[0])} characters"
+            )
         if kind == "newline":
             line, start, spaced = line + 1, found.end(), True
         elif kind == "space":
@@ -78,4 +87,9 @@ def _odd(text: str, position: int) -> str:
 
 def refuse(name: str, place: Place, what: str, remedy: str | None = None) -> NoReturn:
     """Raise `PtxInvalid` for a place."""
-    raise PtxInvalid(f"{name}:{place.line}:{place.column}: {what}", remedy=remedy)
+    raise PtxInvalid(f"{name}:{place.line}:{place.column}: {shortened(what)}", remedy=remedy)
+
+
+def shortened(what: str) -> str:
+    """A sentence without the middle of what is too long to be read."""
+    return what if len(what) <= 2 * _SHOWN else f"{what[:_SHOWN]} ... {what[-_SHOWN:]}"

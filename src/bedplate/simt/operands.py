@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bedplate.core import nearest
 from bedplate.simt import call, packing
 from bedplate.simt.errors import PtxUnsupported
-from bedplate.simt.lexer import Word
+from bedplate.simt.lexer import Word, shortened
 from bedplate.simt.literal import float_bits, integer_bits
 from bedplate.simt.module import (
     Address,
@@ -42,7 +42,8 @@ def instruction(parser: Parser, number: int, source: SourceLine | None) -> Instr
     found = table.find(name)
     if not found:
         what, remedy = table.refusal(name)
-        raise PtxUnsupported(f"{parser.name}:{place.line}:{place.column}: {what}", remedy=remedy)
+        where = f"{parser.name}:{place.line}:{place.column}"
+        raise PtxUnsupported(f"{where}: {shortened(what)}", remedy=remedy)
     form, slots = found[0]
     if form.opcode == "call":
         return call.read(parser, number, place, guard, source, name)

@@ -33,6 +33,9 @@ DEEPEST = 64
 """Nested braces; compilers nest two or three deep."""
 MOST_REGISTERS = 1 << 20
 """Registers that one declaration may make."""
+LARGEST_VARIABLE = 1 << 40
+LARGEST_PARAMETER = 32764
+"""Bytes of all parameters of a kernel, since PTX 8.1."""
 SPACES = ("global", "const", "shared", "local", "param")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', re.MULTILINE)
 LINKING = ("visible", "extern", "weak", "common")
@@ -228,13 +231,13 @@ class Parser:
                 if self.at("]"):
                     unsized = True
                 else:
-                    count *= self.expect_integer()
+                    count = self._times(name, count, LARGEST_VARIABLE)
                 self.expect("]")
             initial = self._initial(scalar) if self.accept("=") else None
             if unsized:
                 count = len(initial) // scalar.bytes if initial else 0
             size = count * max(scalar.bits // 8, 1)
-            if not 0 <= size < 1 << 40:
+            if not 0 <= size < LARGEST_VARIABLE:
                 self.fail(f"the variable {name} has {size} bytes")
             yield Variable(
                 name,
@@ -248,6 +251,13 @@ class Parser:
             if not self.accept(","):
                 break
         self.expect(";")
+
+    def _times(self, name: str, count: int, most: int) -> int:
+        """One more dimension of an array; refused before numbers grow without end."""
+        count *= self.expect_integer()
+        if not 0 <= count <= most:
+            self.fail(f"the array {name} has more than {most} bytes, or less than none")
+        return count
 
     def _initial(self, scalar: Scalar) -> bytes:
         """The bytes of `= {1, 2}` or `= 1`."""
@@ -354,7 +364,7 @@ class Parser:
         name = self.expect_name("a parameter's name").text
         count = 1
         while self.accept("["):
-            count *= self.expect_integer()
+            count = self._times(name, count, LARGEST_PARAMETER)
             self.expect("]")
         return Variable(name, "param", scalar, count * scalar.bytes, align or scalar.bytes)
 
