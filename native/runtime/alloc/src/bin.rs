@@ -172,7 +172,7 @@ impl Bins {
             let mut index = head;
             while index != NIL {
                 let block = slab.at(index);
-                if self.of(block.bytes.get()) != bin || block.state() != State::Free {
+                if bin_of(block.bytes.get() >> self.shift) != bin || block.state() != State::Free {
                     return Err(format!("block {index} is in bin {bin} by mistake"));
                 }
                 total += block.bytes.get();

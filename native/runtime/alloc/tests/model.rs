@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bedplate_alloc::allocator::{Allocation, Allocator};
+use bedplate_alloc::allocator::{Allocation, Allocator, NAMES};
 use bedplate_alloc::conf::Config;
 use bedplate_alloc::error::Error;
 use bedplate_alloc::fake::Fake;
@@ -120,6 +120,7 @@ fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
                 match allocator.allocate(POOL, bytes, stream) {
                     Ok(got) => {
                         assert!(got.bytes >= bytes);
+                        assert_eq!(got.memory == 0, piece > 0, "a handle where nothing is mapped");
                         model.check(&fake, &got, stream, &real);
                         blocks.push((got, Vec::new(), bytes));
                         asked.give(bytes, got.bytes);
@@ -178,11 +179,10 @@ fn run(seed: u64, operations: u64, piece: u64, config: Config, failures: bool) {
             let reserved = stats.small.reserved_bytes.current + stats.large.reserved_bytes.current;
             assert_eq!(reserved, fake.used());
             if !failures {
-                assert_eq!(
-                    stats.open,
-                    fake.reached().calls,
-                    "a failed call is asked for, not made"
-                );
+                let calls = fake.reached().calls;
+                let made = calls.create + calls.release + calls.map + calls.unmap + calls.wait;
+                assert_eq!(stats.driver_calls, made);
+                assert_eq!(stats.open, calls, "a failed call is asked for, not made");
             }
         }
     }
@@ -240,4 +240,43 @@ fn closed_streams_make_room_for_new_ones() {
         allocator.close_stream(stream).unwrap();
     }
     allocator.check().unwrap();
+}
+
+#[test]
+fn a_request_of_whole_pieces_leaves_nothing_over() {
+    for piece in [0, 2 << 20] {
+        let fake = Fake::new(1 << 30, piece);
+        let allocator = Allocator::new(Box::new(fake), Config::default()).unwrap();
+        let stream = allocator.open_stream(1, 0).unwrap();
+        for bytes in [20 << 20, 40 << 20, 22 << 20] {
+            let got = allocator.allocate(POOL, bytes, stream).unwrap();
+            assert_eq!(got.bytes, bytes);
+            allocator.check().unwrap();
+            let stats = allocator.stats(POOL).unwrap();
+            assert_eq!(stats.inactive_split_bytes, 0);
+        }
+    }
+}
+
+#[test]
+fn every_pool_is_looked_at() {
+    let fake = Arc::new(Fake::new(1 << 30, 0));
+    let config = Config { quarantine_bytes: 1 << 20, ..Config::default() };
+    let allocator = Allocator::new(Box::new(fake.clone()), config).unwrap();
+    let stream = allocator.open_stream(1, 0).unwrap();
+    for pool in 0..NAMES.len() as u32 {
+        let late = allocator.allocate(pool, 900 << 10, stream).unwrap();
+        allocator.free(late.handle).unwrap();
+        let kept = allocator.allocate(pool, 700 << 10, stream).unwrap();
+        fake.scribble(late.address, 7);
+        let mut seen = Vec::new();
+        allocator.each_block(|of, _, _, block| seen.push((of, block.address.get())));
+        assert!(seen.contains(&(pool, kept.address)));
+        allocator.trim().unwrap();
+    }
+    let found = allocator.findings();
+    for name in NAMES {
+        assert!(found.iter().any(|text| text.contains(&format!("`{name}`"))), "{name}: {found:?}");
+    }
+    assert_eq!(allocator.findings(), Vec::<String>::new());
 }
