@@ -13,6 +13,7 @@ use bedplate_alloc::allocator::{Allocation, Allocator, NAMES};
 use bedplate_alloc::conf::Config;
 use bedplate_alloc::error::Error;
 use bedplate_alloc::fake::Fake;
+use bedplate_alloc::gate::Seal;
 use bedplate_alloc::phys::Phys;
 use bedplate_alloc::stats::{Figure, Stats};
 
@@ -279,4 +280,47 @@ fn every_pool_is_looked_at() {
         assert!(found.iter().any(|text| text.contains(&format!("`{name}`"))), "{name}: {found:?}");
     }
     assert_eq!(allocator.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn waits_retries_failures_and_sealed_calls_are_counted_once() {
+    let fake = Arc::new(Fake::new(64 << 20, 2 << 20));
+    fake.hold();
+    let allocator = Allocator::new(Box::new(fake.clone()), Config::default()).unwrap();
+    let [own, other] = [1, 2].map(|timeline| allocator.open_stream(timeline, 0).unwrap());
+    let first = allocator.allocate(POOL, 40 << 20, own).unwrap();
+    allocator.streams().advance(other, 5).unwrap();
+    allocator.used_on(first.handle, other).unwrap();
+    allocator.free(first.handle).unwrap();
+    let second = allocator.allocate(POOL, 40 << 20, own).unwrap();
+    let stats = allocator.stats(POOL).unwrap();
+    assert_eq!((stats.waits, stats.retries, stats.out_of_memory), (1, 1, 0));
+    assert!(allocator.allocate(POOL, 60 << 20, own).is_err());
+    let stats = allocator.stats(POOL).unwrap();
+    assert_eq!((stats.waits, stats.retries, stats.out_of_memory), (1, 2, 1));
+    allocator.seal(Seal::Count);
+    allocator.free(second.handle).unwrap();
+    allocator.trim().unwrap();
+    let (stats, calls) = (allocator.stats(POOL).unwrap(), fake.reached().calls);
+    assert!(stats.sealed.release > 0 && stats.sealed.unmap > 0);
+    assert_eq!(stats.sealed_calls, stats.sealed.release + stats.sealed.unmap);
+    let made = calls.create + calls.release + calls.map + calls.unmap + calls.wait;
+    assert_eq!(stats.driver_calls, made);
+}
+
+#[test]
+fn quarantine_keeps_what_fits_on_its_shelf() {
+    let config = Config { quarantine_bytes: 10 << 20, ..Config::default() };
+    let allocator = Allocator::new(Box::new(Fake::new(1 << 30, 0)), config).unwrap();
+    let stream = allocator.open_stream(1, 0).unwrap();
+    let take = || allocator.allocate(POOL, 3 << 20, stream).unwrap();
+    let freed = [take(), take(), take()];
+    for block in freed {
+        allocator.free(block.handle).unwrap();
+    }
+    let again = [take(), take(), take()].map(|block| block.address);
+    assert!(freed.iter().all(|block| !again.contains(&block.address)));
+    let fourth = take();
+    allocator.free(fourth.handle).unwrap();
+    assert_eq!(take().address, freed[0].address, "the oldest leaves a full shelf");
 }
