@@ -178,6 +178,47 @@ ret;
     assert not checked.bad
 
 
+def test_copies_and_barriers_of_half_the_block() -> None:
+    """One instruction that reads global and writes shared memory; a barrier for each warp."""
+    text = """.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+.reg .b32 %r<9>;
+.reg .b64 %rd<4>;
+.shared .align 4 .b8 tile[256];
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4;
+add.s64 %rd3, %rd1, %rd2;
+shl.b32 %r2, %r1, 2;
+mov.u32 %r3, tile;
+add.u32 %r4, %r3, %r2;
+cp.async.ca.shared.global [%r4], [%rd3], 4;
+cp.async.commit_group;
+cp.async.wait_group 0;
+shr.u32 %r5, %r1, 5;
+add.u32 %r5, %r5, 1;
+bar.sync %r5, 32;
+xor.b32 %r6, %r4, 4;
+ld.shared.u32 %r7, [%r6];
+st.global.u32 [%rd3], %r7;
+ret;
+}"""
+    with Machine(threads=1, memory=1 << 20) as machine:
+        kernel = machine.load(text, "k.ptx")["k"]
+        data = machine.array(np.arange(64, dtype=np.int32))
+        checked = check(kernel, 1, 64, (data,))
+        assert checked.findings == []
+        assert data.numpy()[:4].tolist() == [1, 0, 3, 2]
+        short = machine.array(np.arange(63, dtype=np.int32))
+        found = check(kernel, 1, 64, (short,), checks=("memory",)).findings
+        assert [f.message.split(".")[0] for f in found] == [
+            "Invalid __global__ read of size 4 bytes",
+            "Invalid __global__ write of size 4 bytes",
+        ]
+
+
 def test_use_after_free(bugs: LoadedModule) -> None:
     """What was given back is told apart from what never was."""
     machine = bugs.machine

@@ -13,7 +13,7 @@ from tests.simt.test_checks import KERNELS
 from bedplate.simt.api import Machine
 from bedplate.simt.checks import race
 from bedplate.simt.checks.clocks import Clocks
-from bedplate.simt.checks.log import Event, Kind
+from bedplate.simt.checks.log import STORES, Event, Kind
 from bedplate.simt.checks.rows import SHARED, Traits, rows
 
 THREADS = 40
@@ -76,6 +76,9 @@ def by_arrays(steps: list[Step]) -> set[int]:
             event["kind"], event["warp"] = kind, warp
             event["mask"] = live(warp) if step.kind == "block" else step.mask
             event["instruction"] = SYNC_WARP if step.kind == "lanes" else number
+            if kind is Kind.ACCESS:
+                event["number"] = SHARED
+                event["count"] = step.size + STORES * (step.write and step.kind == "plain")
             event["addresses"] = [place(step, lane) for lane in range(32)]
             event["values"] = number * 100 + np.arange(32)
             if step.kind == "lanes":
@@ -85,11 +88,7 @@ def by_arrays(steps: list[Step]) -> set[int]:
     traits = Traits(
         np.full(count, SHARED),
         np.array([0 if step is None else step.size for step in accesses]),
-        np.array([step is not None and (step.write or step.kind == "atomic") for step in accesses]),
-        np.array(
-            [step is not None and (not step.write or step.kind == "atomic") for step in accesses]
-        ),
-        np.array([step is not None and step.kind == "atomic" for step in accesses]),
+        *(np.array([step is not None and step.kind == "atomic" for step in accesses]),) * 3,
     )
     every = rows(events[:used], traits)
     clocks = Clocks(THREADS, frozenset({SYNC_WARP}))

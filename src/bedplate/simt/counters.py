@@ -35,7 +35,7 @@ class CountingTool(Tool):
 
     def __init__(self) -> None:
         self.places: dict[tuple[str, int], int] = {}
-        self.accesses: dict[int, tuple[str, int]] = {}
+        self.accesses: dict[int, dict[str, int]] = {}
         self._base: Any = None
         self._tables = 0
 
@@ -65,7 +65,7 @@ class CountingTool(Tool):
     ) -> None:
         """Requests, sectors and wavefronts, where they are not derived."""
         number, mask = made.number, emitter.mask
-        self.accesses[number] = space, bytes
+        self.accesses.setdefault(number, {})[space] = bytes
         if space == "generic":
             self._generic(emitter, number, where.every(), mask, bytes)
             return
@@ -206,7 +206,12 @@ class CountingTool(Tool):
         return found
 
     def _settle(self, number: int, count: Count, values: Sequence[int]) -> None:
-        space, bytes = self.accesses[number]
+        for space, bytes in self.accesses[number].items():
+            self._settle_space(number, count, values, space, bytes)
+
+    def _settle_space(
+        self, number: int, count: Count, values: Sequence[int], space: str, bytes: int
+    ) -> None:
         if space in ("global", "generic"):
             count.requests = self._value("requests", number, values, count.issues)
             count.active = self._value("active", number, values, count.lanes)

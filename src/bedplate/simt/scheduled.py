@@ -20,7 +20,7 @@ from bedplate.simt.divergence import postdominators
 from bedplate.simt.graph import EXIT, Block, is_sync
 from bedplate.simt.lanes import I8, I32, I64
 from bedplate.simt.liveness import members
-from bedplate.simt.scalar import LANES, SCALARS
+from bedplate.simt.scalar import SCALARS
 from bedplate.simt.warp import Plan, WarpBuilder, WarpFunction
 
 YIELDED, RELEASED = 1, 2
@@ -298,10 +298,10 @@ class ScheduledBuilder(WarpBuilder):
     def _at_barrier(self, block: Block, mask: Any) -> None:
         emitter, made = self.emitter, block.last
         assert made is not None
-        for tool in self.plan.tools:
-            tool.waited(emitter, made)
         number = self._first(made, "a", mask)
         count: Any = _word(0) if made.operands.get("b") is None else self._first(made, "b", mask)
+        for tool in self.plan.tools:
+            tool.waited(emitter, made, number, count)
         self._set("barrier", number)
         self._set("barrier_threads", count)
         self._vote(made, mask)
@@ -313,14 +313,6 @@ class ScheduledBuilder(WarpBuilder):
         where = self.held[block.follow]
         self.builder.store(self.builder.or_(self.builder.load(where), mask), where)
         self.builder.branch(self.pick)
-
-    def _first(self, made: Any, name: str, mask: Any) -> Any:
-        """An operand as the lowest lane has it."""
-        values = self.emitter.vector(made.operands[name], made.types[name])
-        lane = lanes.intrinsic(
-            self.builder, "cttz", [mask, ir.Constant(ir.IntType(1), 1)], result=I32
-        )
-        return self.builder.extract_element(values, self.builder.and_(lane, _word(LANES - 1)))
 
     def _send(self, block: Block, ways: list[tuple[int, Any]]) -> None:
         """Lanes go on at other blocks, or end; then the next block is chosen."""

@@ -87,8 +87,8 @@ class Tool:
     def entered(self, emitter: Emitter, block: Block) -> None:
         """A block of the graph is about to run, in the lanes of `emitter.block_mask`."""
 
-    def waited(self, emitter: Emitter, made: Instruction) -> None:
-        """A warp is about to wait at a barrier."""
+    def waited(self, emitter: Emitter, made: Instruction, number: Any, count: Any) -> None:
+        """A warp is about to wait at barrier `number` for `count` threads, 0 for all."""
 
     def branched(self, emitter: Emitter, made: Instruction, taken: Any) -> None:
         """A branch whose lanes may disagree; `taken` is a mask."""

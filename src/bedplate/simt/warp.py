@@ -26,6 +26,7 @@ from bedplate.simt.graph import EXIT, Block, Graph
 from bedplate.simt.lanes import I1, I8, I32, I64, PTR
 from bedplate.simt.liveness import Liveness, members
 from bedplate.simt.module import Instruction
+from bedplate.simt.resolve import first_lane
 from bedplate.simt.scalar import FULL, LANES, SCALARS
 from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Uniformity
@@ -360,12 +361,12 @@ class WarpBuilder:
         emitter = self.emitter
         made = block.last
         assert made is not None
-        for tool in self.plan.tools:
-            tool.waited(emitter, made)
-        number = emitter.base(made.operands["a"], made.types["a"])  # type: ignore[arg-type]
+        number = self._first(made, "a", mask)
         count: Any = ir.Constant(I32, 0)
         if made.operands.get("b") is not None:
-            count = emitter.base(made.operands["b"], made.types["b"])  # type: ignore[arg-type]
+            count = self._first(made, "b", mask)
+        for tool in self.plan.tools:
+            tool.waited(emitter, made, number, count)
         self._set("barrier", number)
         self._set("barrier_threads", count)
         self._vote(made, mask)
@@ -387,6 +388,14 @@ class WarpBuilder:
             said = builder.not_(said)
         count = lanes.intrinsic(builder, "ctpop", [builder.and_(said, mask)])
         self._set("votes", builder.add(emitter.field(emitter.warp, abi.Warp, "votes"), count))
+
+    def _first(self, made: Any, name: str, mask: Any) -> Any:
+        """An operand as the lowest lane has it."""
+        operand, scalar = made.operands[name], made.types[name]
+        if self.emitter.uniform(operand):
+            return self.emitter.base(operand, scalar)
+        values = self.emitter.vector(operand, scalar)
+        return self.builder.extract_element(values, first_lane(self.builder, mask))
 
     def _idle(self) -> None:
         """No lane can go on: the warp is done, or it waits."""

@@ -29,6 +29,12 @@ CAPACITY = 1 << 17
 _NORESERVE = 0x4000
 
 
+SPACE_CODES = {"global": 0, "shared": 1, "local": 2, "generic": 3}
+"""`number` of an access; constants are global memory."""
+STORES = 256
+"""Added to the bytes in `count` of an access that stores."""
+
+
 class Kind(IntEnum):
     """What happened."""
 
@@ -96,14 +102,19 @@ class LoggingTool(Tool):
         values: Any = (),
     ) -> None:
         """Addresses, and for stores a number that equal values have in common."""
-        _append(emitter, Kind.ACCESS, made, emitter.mask, where.every(), _digest(emitter, values))
+        _append(
+            emitter,
+            Kind.ACCESS,
+            made,
+            emitter.mask,
+            where.every(),
+            _digest(emitter, values),
+            number=ir.Constant(I32, SPACE_CODES.get(space, 0)),
+            count=ir.Constant(I32, bytes + STORES * bool(values)),
+        )
 
-    def waited(self, emitter: Emitter, made: Instruction) -> None:
+    def waited(self, emitter: Emitter, made: Instruction, number: Any, count: Any) -> None:
         """Which barrier, and how many threads it asks for."""
-        number = emitter.base(made.operands["a"], made.types["a"])  # type: ignore[arg-type]
-        count: Any = ir.Constant(I32, 0)
-        if made.operands.get("b") is not None:
-            count = emitter.base(made.operands["b"], made.types["b"])  # type: ignore[arg-type]
         _append(
             emitter, Kind.WAIT, made, emitter.block_mask, None, None, number=number, count=count
         )

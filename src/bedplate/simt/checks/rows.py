@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bedplate.simt import abi
-from bedplate.simt.checks.log import Kind
+from bedplate.simt.checks.log import SPACE_CODES, STORES, Kind
 from bedplate.simt.module import Address, Instruction
 from bedplate.simt.scalar import LANES
 
@@ -54,7 +54,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Traits:
-    """What is known of each instruction, by its number."""
+    """What is known of each instruction, by its number; `write` and `read`: does both."""
 
     space: Array
     size: Array
@@ -83,8 +83,10 @@ def _trait(made: Instruction) -> tuple[int, int, bool, bool, bool]:
     count = int(made.slots["vec"][1]) if "vec" in made.slots else 1
     atomic = made.opcode in _ATOMICS
     strong = atomic or any(made.has(word) or word in made.slots.values() for word in _STRONG)
+    if made.opcode not in ("ld", "st", *_ATOMICS):
+        return -1, 4, False, False, False  # copies and matrices, by words at least
     size = made.type.bits // 8 * count
-    return space, size, made.opcode != "ld", made.opcode != "st", strong
+    return space, size, atomic, atomic, strong
 
 
 def rows(events: Any, traits: Traits) -> Rows:
@@ -95,7 +97,10 @@ def rows(events: Any, traits: Traits) -> Rows:
     row, lane = np.nonzero(on)
     instruction = some["instruction"][row].astype(np.int64)
     address = some["addresses"][row, lane]
-    space = traits.space[instruction].copy()
+    space = some["number"][row].astype(np.int64)
+    space[space == SPACE_CODES["generic"]] = -1
+    count = some["count"][row].astype(np.int64)
+    stores = count >= STORES
     for base, found in ((abi.SHARED_BASE, SHARED), (abi.LOCAL_BASE, LOCAL)):
         inside = (space < 0) & (address - np.uint64(base) < np.uint64(1 << 32))
         space[inside] = found
@@ -108,9 +113,9 @@ def rows(events: Any, traits: Traits) -> Rows:
         lane,
         space,
         address,
-        traits.size[instruction],
-        traits.write[instruction],
-        traits.read[instruction],
+        count % STORES,
+        stores | traits.write[instruction],
+        ~stores | traits.read[instruction],
         traits.atomic[instruction],
         some["values"][row, lane],
     )
