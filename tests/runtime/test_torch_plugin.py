@@ -92,11 +92,19 @@ def test_what_another_stream_uses_is_not_reused_early(driver: Path) -> None:
     done = run(
         driver,
         """
+gate = ctypes.c_uint64()
+driver.cuCtxSetCurrent(context)
+assert driver.cuMemAlloc_v2(ctypes.byref(gate), ctypes.c_size_t(8)) == 0
+assert driver.cuStreamWriteValue64_v2(main, gate, ctypes.c_uint64(0), 0) == 0
+assert driver.cuStreamSynchronize(main) == 0
+assert driver.cuStreamWaitValue64_v2(side, gate, ctypes.c_uint64(1), 0) == 0
+driver.cuCtxSetCurrent(None)
 block = allocate(4 * MIB, 0, main)
 use(block, side)
 free(block, 4 * MIB, 0, main)
 other = allocate(4 * MIB, 0, main)
 driver.cuCtxSetCurrent(context)
+assert driver.cuStreamWriteValue64_v2(main, gate, ctypes.c_uint64(1), 0) == 0
 assert driver.cuStreamSynchronize(side) == 0
 driver.cuCtxSetCurrent(None)
 free(other, 4 * MIB, 0, main)
