@@ -6,7 +6,7 @@
 //! another stream may still touch, and must have memory behind it. Seeds are
 //! printed; OPERATIONS sets the length (make soak runs ten million).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bedplate_alloc::allocator::{Allocation, Allocator, NAMES};
@@ -323,4 +323,50 @@ fn quarantine_keeps_what_fits_on_its_shelf() {
     let fourth = take();
     allocator.free(fourth.handle).unwrap();
     assert_eq!(take().address, freed[0].address, "the oldest leaves a full shelf");
+}
+
+#[test]
+fn ten_thousand_blocks_are_ten_thousand() {
+    for piece in [2 << 20, 0] {
+        let fake = Fake::new(8 << 30, piece);
+        let allocator = Allocator::new(Box::new(fake), Config::default()).unwrap();
+        let stream = allocator.open_stream(1, 0).unwrap();
+        let live: Vec<_> =
+            (0..10_000).map(|_| allocator.allocate(POOL, 600 << 10, stream).unwrap()).collect();
+        let addresses: BTreeSet<_> = live.iter().map(|got| got.address).collect();
+        assert_eq!(addresses.len(), live.len());
+        for got in &live {
+            assert_eq!(allocator.describe(got.handle).unwrap(), *got);
+        }
+        let last = live.iter().map(|got| got.handle as u32).max().unwrap();
+        for got in live {
+            allocator.free(got.handle).unwrap();
+        }
+        allocator.check().unwrap();
+        // The slab holds a whole number of chunks; what lies after them is nobody.
+        for beyond in [last + 4096, last + 8192, u32::MAX - 1] {
+            let error = allocator.free(u64::from(beyond)).unwrap_err().to_string();
+            assert!(error.contains("no block has this number") || error.contains("not of a live"));
+        }
+    }
+}
+
+#[test]
+fn handles_and_streams_that_are_none_are_told() {
+    let allocator = Allocator::new(Box::new(Fake::new(1 << 30, 0)), Config::default()).unwrap();
+    let stream = allocator.open_stream(1, 0).unwrap();
+    let got = allocator.allocate(POOL, 3 << 20, stream).unwrap();
+    for other in [stream + 1, 1023, 1024, u32::MAX] {
+        let error = allocator.allocate(POOL, 5, other).unwrap_err().to_string();
+        assert!(error.contains("is not open"), "{error}");
+        assert!(allocator.used_on(got.handle, other).is_err());
+    }
+    allocator.streams().advance(stream, 3).unwrap();
+    allocator.streams().advance(stream, 3).unwrap();
+    assert!(allocator.streams().advance(stream, 2).is_err());
+    allocator.free(got.handle).unwrap();
+    let twice = allocator.free(got.handle).unwrap_err().to_string();
+    assert!(twice.contains("it was freed before"), "{twice}");
+    let foreign = allocator.free(got.handle + (7 << 32)).unwrap_err().to_string();
+    assert!(foreign.contains("not of a live block"), "{foreign}");
 }
