@@ -187,7 +187,7 @@ impl Allocator {
             Err(error @ (Error::OutOfMemory(_) | Error::Quota(_))) => {
                 drop(pool);
                 // What lies in the caller's quick bins may be what is lacking.
-                if self.flush_pool(stream, number)? == 0 {
+                if self.flush_pool(stream, number) == 0 {
                     return Err(error);
                 }
                 self.pool(number).retries += 1;
@@ -277,9 +277,7 @@ impl Allocator {
     pub fn trim(&self) -> Result<u64> {
         self.usable()?;
         for slot in self.streams.slots() {
-            if self.streams.get(slot).is_ok() {
-                self.flush(slot)?;
-            }
+            self.flush_own(slot);
         }
         (0..POOLS).map(|number| self.pool(number).trim(self.ground())).sum()
     }

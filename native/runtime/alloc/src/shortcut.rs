@@ -96,18 +96,23 @@ impl Allocator {
 
     /// Empties the quick bins of a stream of the calling thread.
     pub fn flush(&self, stream: u32) -> Result<()> {
-        for number in 0..POOLS {
-            self.flush_pool(stream, number)?;
-        }
+        self.streams.get(stream)?;
+        self.flush_own(stream);
         Ok(())
     }
 
+    /// As `flush`; a stream of another thread, or of none, has nothing for this one.
+    pub(crate) fn flush_own(&self, stream: u32) {
+        for number in 0..POOLS {
+            self.flush_pool(stream, number);
+        }
+    }
+
     /// The number of blocks that went back.
-    pub(crate) fn flush_pool(&self, stream: u32, number: usize) -> Result<usize> {
-        self.streams.get(stream)?;
+    pub(crate) fn flush_pool(&self, stream: u32, number: usize) -> usize {
         let (quick, local) = match self.streams.own_quick(stream, number as u32) {
             Some((quick, local)) if local.blocks() > 0 => (quick, local),
-            _ => return Ok(0),
+            _ => return 0,
         };
         // Under the lock, so that nobody counts them as live on their way.
         let mut pool = self.pool(number);
@@ -120,6 +125,6 @@ impl Allocator {
         }
         // What was idle on one side is now on the other.
         self.note_peak(&mut pool, number);
-        Ok(count)
+        count
     }
 }
