@@ -25,7 +25,7 @@ void bp_capture_drop(bp_queue_object *queue) {
     queue->recording = 0;
 }
 
-int32_t bp_capture_record(bp_device *device, bp_queue_object *queue, const bp_batch *batch) {
+static int32_t record(bp_device *device, bp_queue_object *queue, const bp_batch *batch) {
     int32_t status = BP_OK;
     bp_work *spare = NULL, *work = bp_work_compile(device, batch, &spare, &status);
     if (!work)
@@ -42,6 +42,22 @@ int32_t bp_capture_record(bp_device *device, bp_queue_object *queue, const bp_ba
     work->next = queue->recorded;
     queue->recorded = work;
     return BP_OK;
+}
+
+int32_t bp_capture_submit(uint64_t device, uint64_t handle, const bp_batch *batch) {
+    bp_visit visit;
+    int32_t status = bp_visit_begin_alive(&visit, device, handle, BP_KIND_QUEUE);
+    if (status)
+        return status;
+    bp_queue_object *queue = visit.object;
+    int records = queue->recording;
+    status = records ? record(visit.device, queue, batch)
+                     : bp_queue_append(visit.device, queue, batch, NULL);
+    bp_visit_unlock(&visit);
+    if (status == BP_OK && !records)
+        bp_queue_post(queue);
+    bp_device_leave(visit.device);
+    return status;
 }
 
 int32_t bp_graph_lend(const bp_graph *graph, bp_work *work) {

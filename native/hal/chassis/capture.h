@@ -22,8 +22,8 @@ typedef struct bp_graph {
 
 extern const bp_capture bp_capture_table;
 
-/* Compiles a batch and records it. Holds the device's lock. */
-int32_t bp_capture_record(bp_device *device, bp_queue_object *queue, const bp_batch *batch);
+/* The submit of every executor queue: appends a batch, or keeps it while the queue records. */
+int32_t bp_capture_submit(uint64_t device, uint64_t queue, const bp_batch *batch);
 
 /* Gives the graph's nodes to a work that has fences alone, or refuses. Holds the device's lock. */
 int32_t bp_graph_lend(const bp_graph *graph, bp_work *work);

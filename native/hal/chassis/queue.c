@@ -6,7 +6,6 @@
 #include "lifetime.h"
 #include "retire.h"
 #include "thread.h"
-#include "visit.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -174,26 +173,10 @@ void bp_queue_post(bp_queue_object *queue) {
     atomic_fetch_sub_explicit(&queue->posting, 1, memory_order_release);
 }
 
-static int32_t submit(uint64_t device, uint64_t handle, const bp_batch *batch) {
-    bp_visit visit;
-    int32_t status = bp_visit_begin_alive(&visit, device, handle, BP_KIND_QUEUE);
-    if (status)
-        return status;
-    bp_queue_object *queue = visit.object;
-    int records = queue->recording;
-    status = records ? bp_capture_record(visit.device, queue, batch)
-                     : bp_queue_append(visit.device, queue, batch, NULL);
-    bp_visit_unlock(&visit);
-    if (status == BP_OK && !records)
-        bp_queue_post(queue);
-    bp_device_leave(visit.device);
-    return status;
-}
-
 const bp_queue bp_queue_table = {
     .head = {1, sizeof(bp_queue)},
     .create = create,
-    .submit = submit,
+    .submit = bp_capture_submit,
     .flush = bp_queue_flush,
     .destroy = bp_queue_destroy,
 };

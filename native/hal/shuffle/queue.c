@@ -2,7 +2,6 @@
  * the scheduler. Takes the place of chassis/queue.c. */
 #include "../chassis/capture.h"
 #include "../chassis/lifetime.h"
-#include "../chassis/visit.h"
 #include "shuffle.h"
 
 #include <stdlib.h>
@@ -85,22 +84,10 @@ void bp_queue_post(bp_queue_object *queue) {
     (void)queue;
 }
 
-static int32_t submit(uint64_t device, uint64_t queue, const bp_batch *batch) {
-    bp_visit visit;
-    int32_t status = bp_visit_begin_alive(&visit, device, queue, BP_KIND_QUEUE);
-    if (status)
-        return status;
-    bp_queue_object *object = visit.object;
-    status = object->recording ? bp_capture_record(visit.device, object, batch)
-                               : bp_queue_append(visit.device, object, batch, NULL);
-    bp_visit_end(&visit);
-    return status;
-}
-
 const bp_queue bp_queue_table = {
     .head = {1, sizeof(bp_queue)},
     .create = create,
-    .submit = submit,
+    .submit = bp_capture_submit,
     .flush = bp_queue_flush,
     .destroy = bp_queue_destroy,
 };
