@@ -9,46 +9,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from bedplate.simt import call
+from bedplate.simt.body import Body
 from bedplate.simt.errors import PtxInvalid
 from bedplate.simt.lexer import Word, refuse, words
 from bedplate.simt.literal import float_bits, integer, integer_bits
 from bedplate.simt.module import (
     Function,
-    Instruction,
     Module,
-    Name,
     Place,
     Register,
     SourceLine,
     Variable,
 )
-from bedplate.simt.operands import instruction
 from bedplate.simt.scalar import SCALARS, Scalar
+from bedplate.simt.scope import SPACES, Scope
 
-DEEPEST = 64
-"""Nested braces; compilers nest two or three deep."""
-MOST_REGISTERS = 1 << 20
-"""Registers that one declaration may make."""
 LARGEST_VARIABLE = 1 << 40
 LARGEST_PARAMETER = 32764
 """Bytes of all parameters of a kernel, since PTX 8.1."""
-SPACES = ("global", "const", "shared", "local", "param")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', re.MULTILINE)
 LINKING = ("visible", "extern", "weak", "common")
 LIMITS = ("maxntid", "reqntid", "minnctapersm", "maxnreg", "maxnctapersm", "noreturn")
-
-
-@dataclass
-class Scope:
-    """The names that are known inside one pair of braces."""
-
-    registers: dict[str, Register] = field(default_factory=dict)
-    ranges: dict[str, tuple[int, Scalar]] = field(default_factory=dict)
-    variables: dict[str, Variable] = field(default_factory=dict)
 
 
 class Parser:
@@ -141,7 +126,7 @@ class Parser:
             elif word.text == "section":
                 self._section()
             elif word.text == "pragma":
-                self._past_semicolon()
+                self.past_semicolon()
             elif word.text in (*LINKING, *SPACES, "entry", "func"):
                 self._definition(word)
             else:
@@ -188,7 +173,8 @@ class Parser:
             if self.take().kind == "end":
                 self.fail("a section that does not end")
 
-    def _past_semicolon(self) -> None:
+    def past_semicolon(self) -> None:
+        """Pass over what stands before the next semicolon, and it."""
         while not self.accept(";"):
             if self.take().kind == "end":
                 self.fail("expected ';'")
@@ -202,14 +188,14 @@ class Parser:
         if word.text in ("entry", "func"):
             self._function(word, external)
         elif word.text in SPACES:
-            for variable in self._variables(word.text, external):
+            for variable in self.read_variables(word.text, external):
                 self.scopes[0].variables[variable.name] = variable
         else:
             self.fail(f".{word.text} cannot stand there", word.place)
 
     # Variables.
 
-    def _variables(self, space: str, external: bool) -> Iterator[Variable]:
+    def read_variables(self, space: str, external: bool) -> Iterator[Variable]:
         """The variables of one declaration, after its space."""
         align, scalar, lanes = 0, None, 1
         while self.accept("."):
@@ -304,7 +290,7 @@ class Parser:
         while self.accept("."):
             limit = self.expect_name("a directive")
             if limit.text == "pragma":
-                self._past_semicolon()
+                self.past_semicolon()
                 continue
             if limit.text not in LIMITS:
                 self.fail(f"the directive .{limit.text} is not supported", limit.place)
@@ -402,118 +388,6 @@ class Parser:
             if name in scope.variables:
                 return scope.variables[name]
         return None
-
-
-class Body:
-    """Reads what stands between a function's braces."""
-
-    def __init__(self, parser: Parser) -> None:
-        self.parser = parser
-        self.instructions: list[Instruction] = []
-        self.labels: dict[str, int] = {}
-
-    def read(self) -> None:
-        """Up to and with the closing brace."""
-        parser = self.parser
-        parser.expect("{")
-        depth = 1
-        while depth:
-            if parser.word.kind == "end":
-                parser.fail("a function that does not end")
-            if parser.accept("{"):
-                depth += 1
-                if depth > DEEPEST:
-                    parser.fail(f"braces are nested deeper than {DEEPEST}")
-                parser.scopes.append(Scope())
-            elif parser.accept("}"):
-                depth -= 1
-                if depth:
-                    parser.scopes.pop()
-            elif parser.accept("."):
-                self._directive()
-            elif not self._label():
-                self.instructions.append(instruction(parser, len(self.instructions), parser.source))
-        for made in self.instructions:
-            self._known_target(made)
-
-    def _known_target(self, made: Instruction) -> None:
-        target = None if made.opcode == "call" else made.operands.get("target")
-        if isinstance(target, Name) and target.text not in self.labels:
-            self.parser.fail(f"the label {target.text} is not in this function", made.place)
-
-    def _label(self) -> bool:
-        """Take `name:`."""
-        parser = self.parser
-        if parser.word.kind != "name" or parser.ahead.text != ":":
-            return False
-        word = parser.take()
-        parser.take()
-        if word.text in self.labels:
-            parser.fail(f"the label {word.text} is defined twice", word.place)
-        self.labels[word.text] = len(self.instructions)
-        return True
-
-    def _directive(self) -> None:
-        parser = self.parser
-        word = parser.expect_name("a directive")
-        if word.text == "reg":
-            self._registers()
-        elif word.text in SPACES:
-            for variable in parser._variables(word.text, False):
-                made = variable
-                if word.text == "param":
-                    # One name serves each call of a function: their places must differ.
-                    unique = f"{parser.name_of_function}@{variable.name}@{len(parser.variables)}"
-                    made = replace(variable, name=unique, space="local")
-                parser.scopes[-1].variables[variable.name] = made
-                parser.variables.append(made)
-        elif word.text == "loc":
-            self._location()
-        elif word.text == "pragma":
-            parser._past_semicolon()
-        else:
-            parser.fail(f"the directive .{word.text} is not supported", word.place)
-
-    def _location(self) -> None:
-        parser = self.parser
-        number, line, column = (parser.expect_integer() for _ in range(3))
-        # Of what was inlined from another file, such as a header of the tool chain, reports
-        # show the place that it was inlined at.
-        while parser.accept(","):
-            hint = parser.expect_name("a hint")
-            if hint.text == "function_name":
-                parser.expect_name("a label")
-                if parser.accept("+"):
-                    parser.expect_integer()
-            elif hint.text == "inlined_at":
-                outer = [parser.expect_integer() for _ in range(3)]
-                if outer[0] != number and outer[1]:
-                    number, line, column = outer
-            else:
-                parser.fail(f"{hint.text} is not known in .loc", hint.place)
-        if line:  # line 0 is "no line": the last known one stays
-            parser.source = SourceLine(parser.files.get(number, str(number)), line, column)
-
-    def _registers(self) -> None:
-        parser = self.parser
-        parser.expect(".")
-        word = parser.expect_name("a type")
-        if word.text not in SCALARS or word.text == "b8":
-            parser.fail(f".{word.text} is not a register's type", word.place)
-        scalar, scope = SCALARS[word.text], parser.scopes[-1]
-        while True:
-            name = parser.expect_name("a register's name")
-            if parser.accept("<"):
-                count = parser.expect_integer()
-                parser.expect(">")
-                if not 0 < count <= MOST_REGISTERS:
-                    parser.fail(f"{count} registers {name.text} are not possible", name.place)
-                scope.ranges[name.text] = (count, scalar)
-            else:
-                parser.declare(scope, name.text, scalar)
-            if not parser.accept(","):
-                break
-        parser.expect(";")
 
 
 def parse(text: str, name: str = "<ptx>") -> Module:

@@ -235,6 +235,18 @@ global:
     return inside + {"shared": shared, "local": local}.get(space, global_)
 
 
+_NEXT_LANE = """  %none = icmp eq i32 %left, 0
+  br i1 %none, label %done, label %turn
+turn:
+  %narrow = call i32 @llvm.cttz.i32(i32 %left, i1 false)
+  %less = sub i32 %left, 1
+  %rest = and i32 %left, %less
+  %lane = zext i32 %narrow to i64
+  %p = getelementptr i64, ptr %where, i64 %lane
+"""
+"""The lowest lane of `%left`: its number, its place in `%where`, and who is left behind it."""
+
+
 def _access(name: str, operation: str, space: str, bits: int, count: int) -> str:
     bytes_ = bits // 8 * count
     space = space if space in ("shared", "local", "generic") else "global"
@@ -254,15 +266,7 @@ entry:
 {halves}
 head:
   %left = phi i32 {start}, [ %rest, %found ]
-  %none = icmp eq i32 %left, 0
-  br i1 %none, label %done, label %turn
-turn:
-  %narrow = call i32 @llvm.cttz.i32(i32 %left, i1 false)
-  %less = sub i32 %left, 1
-  %rest = and i32 %left, %less
-  %lane = zext i32 %narrow to i64
-  %p = getelementptr i64, ptr %where, i64 %lane
-  %address = load i64, ptr %p
+{_NEXT_LANE}  %address = load i64, ptr %p
   %rest0 = and i64 %address, {bytes_ - 1}
   %aligned = icmp eq i64 %rest0, 0
   br i1 %aligned, label %find, label %fault
@@ -459,15 +463,7 @@ entry:
   br label %head
 head:
   %left = phi i32 [ %mask, %entry ], [ %rest, %turn ]
-  %none = icmp eq i32 %left, 0
-  br i1 %none, label %done, label %turn
-turn:
-  %narrow = call i32 @llvm.cttz.i32(i32 %left, i1 false)
-  %less = sub i32 %left, 1
-  %rest = and i32 %left, %less
-  %lane = zext i32 %narrow to i64
-  %p = getelementptr i64, ptr %where, i64 %lane
-  %number = load i64, ptr %p
+{_NEXT_LANE}  %number = load i64, ptr %p
   %host = inttoptr i64 %number to ptr
 {_moves("store", bits, count, "%host")}
   br label %head
