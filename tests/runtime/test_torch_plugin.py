@@ -117,6 +117,43 @@ print("early" if other == block else "late", block in taken)
 
 
 @pytest.mark.skipif(REAL, reason="the stand-in must not hide a real driver")
+def test_more_streams_than_are_near_and_many_blocks(driver: Path) -> None:
+    """80 streams from two threads and 2,000 live blocks: each pointer is its own, found again,
+    and a stream seen twice is one stream."""
+    done = run(
+        driver,
+        """
+import threading
+driver.cuCtxSetCurrent(context)
+streams = [ctypes.c_void_p() for _ in range(80)]
+for stream in streams:
+    assert driver.cuStreamCreateWithPriority(ctypes.byref(stream), 1, 0) == 0
+driver.cuCtxSetCurrent(None)
+blocks = []
+def take():
+    for turn in range(1000):
+        blocks.append((allocate(4096, 0, streams[turn % 80]), streams[turn % 80]))
+threads = [threading.Thread(target=take) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len({pointer for pointer, _ in blocks}) == 2000 and all(pointer for pointer, _ in blocks)
+words = (ctypes.c_uint64 * 70)()
+assert library.bp_runtime_torch_stats(0, words) == 0
+live = words[0]
+for pointer, stream in blocks:
+    free(pointer, 4096, 0, stream)
+assert library.bp_runtime_torch_stats(0, words) == 0
+print(live, words[0])
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert done.stdout.split() == ["2000", "0"]
+
+
+@pytest.mark.skipif(REAL, reason="the stand-in must not hide a real driver")
 def test_failures_are_null_and_told(driver: Path, tmp_path: Path) -> None:
     """A pointer of nobody, a size beyond all memory, a machine without a driver."""
     done = run(driver, "free(12345, 0, 0, main)\nassert not allocate(1 << 60, 0, main)")

@@ -7,9 +7,11 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::os::raw::c_int;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::abi::{failed, guarded};
@@ -27,28 +29,83 @@ const SHARDS: usize = 64;
 const DEVICES: usize = 16;
 
 /// PyTorch's stream as both sides know it.
-#[derive(Clone, Copy)]
 struct Known {
+    /// The driver's handle.
+    handle: usize,
     own: u32,
     submitted: &'static AtomicU64,
 }
 
+/// Streams found without a lock; the others behind one. Chosen: PyTorch's pool has 32 a priority.
+const NEAR: usize = 64;
+
+/// Hashes the addresses of blocks, which nobody chooses.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(self.0 ^ u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, address: u64) {
+        // The middle of the product: its highest bits choose the shard.
+        self.0 = address.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
+type Blocks = HashMap<u64, u64, BuildHasherDefault<AddressHasher>>;
+
 struct Torch {
     allocator: Allocator,
     cuda: Arc<Cuda>,
-    blocks: Vec<Mutex<HashMap<u64, u64>>>,
-    streams: Mutex<Vec<(usize, Known)>>,
+    blocks: Vec<Mutex<Blocks>>,
+    /// In the order of `streams`, null behind the last; entries live as long as the process.
+    near: [AtomicPtr<Known>; NEAR],
+    streams: Mutex<Vec<&'static Known>>,
 }
 
-static OPEN: Mutex<[Option<&'static Torch>; DEVICES]> = Mutex::new([None; DEVICES]);
+/// Filled under `OPENING`; what is there stays as long as the process.
+static OPEN: [AtomicPtr<Torch>; DEVICES] = {
+    // Each place of the array is one of its own.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const NONE: AtomicPtr<Torch> = AtomicPtr::new(null_mut());
+    [NONE; DEVICES]
+};
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// What a place of a table that only grows points to.
+fn shared<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
+    // SAFETY: only leaked boxes are stored, with release.
+    unsafe { place.load(Ordering::Acquire).as_ref() }
+}
+
+fn share<T>(place: &AtomicPtr<T>, value: T) -> &'static T {
+    let value = Box::leak(Box::new(value));
+    place.store(value, Ordering::Release);
+    value
+}
 
 impl Torch {
     fn open(device: usize) -> Result<&'static Torch> {
-        if device >= DEVICES {
-            return Err(Error::Invalid(format!("device {device} of at most {DEVICES}")));
+        match OPEN.get(device).and_then(shared) {
+            Some(torch) => Ok(torch),
+            None => Torch::open_now(device),
         }
-        let mut open = locked(&OPEN);
-        if let Some(torch) = open[device] {
+    }
+
+    #[cold]
+    fn open_now(device: usize) -> Result<&'static Torch> {
+        let too_many = || Error::Invalid(format!("device {device} of at most {DEVICES}"));
+        let place = OPEN.get(device).ok_or_else(too_many)?;
+        let _opening = locked(&OPENING);
+        if let Some(torch) = shared(place) {
             return Ok(torch);
         }
         let mut config = Config::default();
@@ -56,36 +113,52 @@ impl Torch {
         conf::apply(&mut config, &options)?;
         let cuda = Arc::new(Cuda::open(device as i32).map_err(Error::Device)?);
         // Lives as long as the process: PyTorch frees until its very end.
-        let torch: &'static Torch = Box::leak(Box::new(Torch {
-            allocator: Allocator::new(Box::new(cuda.clone()), config)?,
-            cuda,
-            blocks: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            streams: Mutex::default(),
-        }));
-        open[device] = Some(torch);
-        Ok(torch)
+        Ok(share(
+            place,
+            Torch {
+                allocator: Allocator::new(Box::new(cuda.clone()), config)?,
+                cuda,
+                blocks: (0..SHARDS).map(|_| Mutex::default()).collect(),
+                near: [(); NEAR].map(|()| AtomicPtr::new(null_mut())),
+                streams: Mutex::default(),
+            },
+        ))
     }
 
     /// Our stream for PyTorch's. The thread that first uses it owns its quick
     /// bins; others take the pool's lock. A process has few streams.
-    fn stream(&self, stream: usize) -> Result<Known> {
+    fn stream(&self, stream: usize) -> Result<&'static Known> {
+        let near = self.near.iter().map_while(shared);
+        match near.into_iter().find(|known| known.handle == stream) {
+            Some(known) => Ok(known),
+            None => self.stream_by_lock(stream),
+        }
+    }
+
+    #[cold]
+    fn stream_by_lock(&self, stream: usize) -> Result<&'static Known> {
         let mut streams = locked(&self.streams);
-        if let Some((_, known)) = streams.iter().find(|(handle, _)| *handle == stream) {
-            return Ok(*known);
+        if let Some(known) = streams.iter().find(|known| known.handle == stream) {
+            return Ok(known);
         }
         let (timeline, submitted) = self.cuda.timeline(stream).map_err(crate::fence::device)?;
-        let known = Known { own: self.allocator.open_stream(timeline, 0)?, submitted };
-        streams.push((stream, known));
+        let own = self.allocator.open_stream(timeline, 0)?;
+        let known = Known { handle: stream, own, submitted };
+        let known = match self.near.get(streams.len()) {
+            Some(place) => share(place, known),
+            None => Box::leak(Box::new(known)),
+        };
+        streams.push(known);
         Ok(known)
     }
 
     /// Work may have been submitted to the stream until now.
-    fn advance(&self, known: Known) {
+    fn advance(&self, known: &Known) {
         let value = known.submitted.fetch_add(1, Ordering::AcqRel) + 1;
         self.allocator.streams().at(known.own).advance_to(value);
     }
 
-    fn shard(&self, address: u64) -> MutexGuard<'_, HashMap<u64, u64>> {
+    fn shard(&self, address: u64) -> MutexGuard<'_, Blocks> {
         let shard = (address >> 9).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
         locked(&self.blocks[shard as usize % SHARDS])
     }
@@ -160,10 +233,9 @@ pub extern "C" fn bp_runtime_torch_free(
 #[no_mangle]
 pub extern "C" fn bp_runtime_torch_record_stream(address: *mut c_void, stream: *mut c_void) {
     told(|| {
-        let open = *locked(&OPEN);
-        let owner = open
-            .into_iter()
-            .flatten()
+        let owner = OPEN
+            .iter()
+            .filter_map(shared)
             .find(|torch| torch.shard(address as u64).contains_key(&(address as u64)));
         owner.ok_or_else(|| unknown(address as u64))?.used_on(address as u64, stream as usize)
     });
