@@ -47,7 +47,7 @@ ADDED_NS = 50.0
 
 
 def run(program: Path, rounds: int) -> dict[str, list[float]]:
-    """The values of each quantity, one a round; warm-up rounds are left out."""
+    """The values of each quantity, as printed; warm-up rounds are left out."""
     libraries = native_library_dir()
     command = [program, libraries / "hal.d" / "bedplate_hal_cuda.so"]
     command += [libraries / "conform" / "kernels.ptx", str(rounds)]

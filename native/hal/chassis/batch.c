@@ -39,7 +39,8 @@ static __attribute__((cold)) int32_t at_command(uint32_t index, int32_t status) 
     return bp_fail(status, "command %u: %.440s", index, why);
 }
 
-static int32_t compile_launch(bp_device *device, const bp_launch_command *launch, bp_arena *arena,
+static int32_t compile_launch(bp_device *device, const bp_launch_command *launch,
+                              const bp_kernel_object *known, bp_arena *arena,
                               bp_launch_node *node) {
     bp_piece *pieces = NULL;
     uint32_t count = launch->argument_count;
@@ -50,7 +51,7 @@ static int32_t compile_launch(bp_device *device, const bp_launch_command *launch
     }
     /* Packed where the next piece is cut, which is then as long as the arguments are. */
     int32_t status =
-        bp_launch_compile(device, launch, count, left(arena), arena->next, pieces, node);
+        bp_launch_compile(device, launch, known, count, left(arena), arena->next, pieces, node);
     if (status)
         return status;
     if (!cut(arena, node->parameters_bytes))
@@ -125,7 +126,7 @@ static int32_t compile_command(bp_device *device, const bp_command *given, bp_ar
     case BP_COMMAND_FILL:
         return compile_fill(device, &command->fill, &node->span);
     case BP_COMMAND_LAUNCH:
-        return compile_launch(device, &command->launch, arena, &node->launch);
+        return compile_launch(device, &command->launch, NULL, arena, &node->launch);
     case BP_COMMAND_OP:
         return compile_op(device, &command->op, arena, &node->op);
     default:
@@ -200,9 +201,18 @@ static int32_t fill(bp_device *device, const bp_batch *batch, bp_work *work) {
     int32_t status = compile_fences(device, batch->wait, batch->wait_count, work->waits);
     if (status == BP_OK)
         status = compile_fences(device, batch->signal, batch->signal_count, work->signals);
+    const bp_kernel_object *known = NULL;
     for (uint32_t i = 0; status == BP_OK && i < batch->command_count; i++) {
-        work->nodes[i].index = i;
-        status = compile_command(device, batch->commands[i], &arena, &work->nodes[i]);
+        bp_node *node = &work->nodes[i];
+        const bp_launch_command *launch = bp_command_launch(batch->commands[i]);
+        node->index = i;
+        if (launch) {
+            node->kind = BP_COMMAND_LAUNCH;
+            status = compile_launch(device, launch, known, &arena, &node->launch);
+            known = node->launch.kernel;
+        } else {
+            status = compile_command(device, batch->commands[i], &arena, node);
+        }
         if (status < 0)
             at_command(i, status);
     }

@@ -20,19 +20,24 @@ uint64_t bp_launch_room(const bp_launch_command *launch) {
 }
 
 /* Product of three counts into *product; a sentence when one is 0 or the product passes `most`. */
-static int32_t volume(const uint32_t counts[3], uint64_t most, const char *what,
-                      uint64_t *product) {
+static __attribute__((noinline)) int32_t volume_of(const uint32_t counts[3], uint64_t most,
+                                                   const char *what, uint64_t *product) {
     uint64_t plane = (uint64_t)counts[0] * counts[1];
-    if (counts[2] == 1 && plane && plane <= most) {
-        *product = plane;
-        return BP_OK;
-    }
     if (!plane || !counts[2] || __builtin_mul_overflow(plane, counts[2], product) ||
         *product > most)
         return bp_fail(BP_INVALID_ARGUMENT,
                        "a %s of %u x %u x %u; each is at least 1, all at most %llu", what,
                        counts[0], counts[1], counts[2], (unsigned long long)most);
     return BP_OK;
+}
+
+/* Most have one dimension. */
+static inline int32_t volume(const uint32_t counts[3], uint64_t most, const char *what,
+                             uint64_t *product) {
+    *product = counts[0];
+    if (counts[1] == 1 && counts[2] == 1 && counts[0] - 1ull < most)
+        return BP_OK;
+    return volume_of(counts, most, what, product);
 }
 
 /* Most values are a word or half of one, which needs no call. */
@@ -78,10 +83,10 @@ static __attribute__((cold)) int32_t refuse_bytes(uint64_t bytes) {
 }
 
 /* Kind, size and place of an argument are read once: whoever changes them meanwhile harms nobody.
- * `room` is at most BP_MAX_LAUNCH_PARAMETER_BYTES. */
-static int32_t compile_arguments(bp_device *device, const bp_argument *arguments, uint32_t count,
-                                 uint64_t room, unsigned char *parameters, bp_piece *pieces,
-                                 uint64_t *bytes) {
+ * `room` is at most BP_MAX_LAUNCH_PARAMETER_BYTES. Inlined once with pieces and once without. */
+static inline __attribute__((always_inline)) int32_t
+compile_arguments(bp_device *device, const bp_argument *arguments, uint32_t count, uint64_t room,
+                  unsigned char *parameters, bp_piece *pieces, uint64_t *bytes) {
     uint64_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
         const bp_argument *argument = &arguments[i];
@@ -112,20 +117,20 @@ static int32_t compile_arguments(bp_device *device, const bp_argument *arguments
     return BP_OK;
 }
 
-static int32_t check_limits(const bp_device *device, const bp_launch_command *launch) {
+static int32_t check_limits(const bp_device *device, const bp_launch_node *node) {
     const bp_limits *limits = &device->limits;
-    if (launch->cluster[0] | launch->cluster[1] | launch->cluster[2]) {
+    if (node->cluster[0] | node->cluster[1] | node->cluster[2]) {
         uint64_t blocks = 0;
         if (!limits->max_cluster_blocks)
             return bp_fail(BP_UNSUPPORTED, "this backend has no clusters");
-        int32_t status = volume(launch->cluster, limits->max_cluster_blocks, "cluster", &blocks);
+        int32_t status = volume(node->cluster, limits->max_cluster_blocks, "cluster", &blocks);
         if (status)
             return status;
     }
-    if (launch->dynamic_shared_bytes > limits->max_shared_bytes)
+    if (node->shared_bytes > limits->max_shared_bytes)
         return bp_fail(limits->max_shared_bytes ? BP_INVALID_ARGUMENT : BP_UNSUPPORTED,
-                       "%u bytes of dynamic shared memory; at most %u",
-                       launch->dynamic_shared_bytes, limits->max_shared_bytes);
+                       "%u bytes of dynamic shared memory; at most %u", node->shared_bytes,
+                       limits->max_shared_bytes);
     return BP_OK;
 }
 
@@ -134,31 +139,35 @@ static __attribute__((cold)) int32_t refuse_kernel(const bp_device *device, uint
     return BP_INVALID_ARGUMENT;
 }
 
-int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch, uint32_t count,
-                          uint64_t room, unsigned char *parameters, bp_piece *pieces,
-                          bp_launch_node *node) {
-    const bp_kernel_object *kernel = bp_object_peek(launch->kernel, BP_KIND_KERNEL, device);
-    uint64_t threads = 0, bytes = 0;
+int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch,
+                          const bp_kernel_object *known, uint32_t count, uint64_t room,
+                          unsigned char *parameters, bp_piece *pieces, bp_launch_node *node) {
+    const bp_kernel_object *kernel = known;
+    uint64_t handle = launch->kernel, threads = 0, bytes = 0;
+    if (!known || known->object.handle != handle)
+        kernel = bp_object_peek(handle, BP_KIND_KERNEL, device);
     if (!kernel)
-        return refuse_kernel(device, launch->kernel);
-    int32_t status = volume(launch->grid, 1ull << 48, "grid", &node->blocks);
-    if (status == BP_OK)
-        status = volume(launch->block, kernel->max_threads_per_block, "block", &threads);
-    if (status == BP_OK)
-        status = check_limits(device, launch);
-    if (status)
-        return status;
+        return refuse_kernel(device, handle);
     node->kernel = kernel;
     memcpy(node->grid, launch->grid, sizeof(node->grid));
     memcpy(node->block, launch->block, sizeof(node->block));
     memcpy(node->cluster, launch->cluster, sizeof(node->cluster));
     node->shared_bytes = launch->dynamic_shared_bytes;
+    int32_t status = volume(node->grid, 1ull << 48, "grid", &node->blocks);
+    if (status == BP_OK)
+        status = volume(node->block, kernel->max_threads_per_block, "block", &threads);
+    if (status == BP_OK)
+        status = check_limits(device, node);
+    if (status)
+        return status;
     if (count > BP_MOST_ARGUMENTS || (count && !launch->arguments))
         return bp_fail(BP_INVALID_ARGUMENT, "%u arguments; up to %u are known", count,
                        BP_MOST_ARGUMENTS);
     if (room > BP_MAX_LAUNCH_PARAMETER_BYTES)
         room = BP_MAX_LAUNCH_PARAMETER_BYTES;
-    status = compile_arguments(device, launch->arguments, count, room, parameters, pieces, &bytes);
+    const bp_argument *arguments = launch->arguments;
+    status = pieces ? compile_arguments(device, arguments, count, room, parameters, pieces, &bytes)
+                    : compile_arguments(device, arguments, count, room, parameters, NULL, &bytes);
     node->parameters = parameters;
     node->parameters_bytes = (uint32_t)bytes;
     node->pieces = pieces;

@@ -23,10 +23,9 @@ typedef struct bp_piece {
 
 typedef struct bp_launch_node {
     const bp_kernel_object *kernel;
-    uint32_t grid[3], block[3], cluster[3];
+    uint32_t grid[3], block[3], cluster[3], shared_bytes;
     /* Product of grid; at most 2^48. */
     uint64_t blocks;
-    uint32_t shared_bytes;
     uint32_t parameters_bytes;
     /* Padding between arguments is zero. */
     const unsigned char *parameters;
@@ -45,10 +44,11 @@ typedef struct bp_launch_node {
 uint64_t bp_launch_room(const bp_launch_command *launch);
 
 /* Checks everything and fills the node; BP_OK, BP_LAUNCH_NO_ROOM, or a status with a sentence.
- * `count` is its argument_count, read once by the caller; `parameters` has `room` bytes; `pieces`
- * has `count` places, or is null when the backend wants none. Holds the device's lock. */
-int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch, uint32_t count,
-                          uint64_t room, unsigned char *parameters, bp_piece *pieces,
-                          bp_launch_node *node);
+ * `known` is a live kernel of this device that the launch may well name, or null; `count` is its
+ * argument_count, read once by the caller; `parameters` has `room` bytes; `pieces` has `count`
+ * places, or is null when the backend wants none. Holds the device's lock. */
+int32_t bp_launch_compile(bp_device *device, const bp_launch_command *launch,
+                          const bp_kernel_object *known, uint32_t count, uint64_t room,
+                          unsigned char *parameters, bp_piece *pieces, bp_launch_node *node);
 
 #endif

@@ -67,13 +67,14 @@ extern _Atomic(bp_slot *) bp_chunks[BP_CHUNKS];
 static inline __attribute__((always_inline)) void *bp_object_peek(uint64_t handle, bp_kind kind,
                                                                   const void *owner) {
     uint32_t number = (uint32_t)handle, generation = (uint32_t)(handle >> 32);
-    if (number >= BP_CHUNKS * BP_CHUNK_SLOTS || !generation)
+    if (number >= BP_CHUNKS * BP_CHUNK_SLOTS)
         return NULL;
     bp_slot *slot = atomic_load_explicit(&bp_chunks[number / BP_CHUNK_SLOTS], memory_order_acquire);
     if (!slot)
         return NULL;
     slot += number % BP_CHUNK_SLOTS;
-    /* In one order with withdraw and with a device's count of users: who closes it sees who
+    /* A slot that was never used has generation 0 and kind BP_KIND_FREE, which nobody asks for.
+     * In one order with withdraw and with a device's count of users: who closes it sees who
      * entered, or who enters sees that it closes. */
     if (atomic_load_explicit(&slot->generation, memory_order_seq_cst) != generation ||
         atomic_load_explicit(&slot->kind, memory_order_acquire) != kind ||

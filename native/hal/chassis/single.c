@@ -1,6 +1,8 @@
 /* See single.h. */
 #include "single.h"
 
+#include "command.h"
+
 static int is_ours(const bp_head *head, uint32_t size) {
     return head->struct_version == 1 && head->struct_size == size;
 }
@@ -14,11 +16,7 @@ static const bp_launch_command *launch_of(const bp_batch *batch) {
     if (!batch || !is_ours(&batch->head, sizeof(*batch)) || batch->command_count != 1 ||
         batch->wait_count || batch->flags || !is_zero(batch->reserved) || !batch->commands)
         return NULL;
-    const bp_launch_command *launch = (const bp_launch_command *)(const void *)batch->commands[0];
-    if (!launch || !is_ours(&launch->head, sizeof(*launch)) || launch->kind != BP_COMMAND_LAUNCH ||
-        launch->flags || !is_zero(launch->reserved))
-        return NULL;
-    return launch;
+    return bp_command_launch(batch->commands[0]);
 }
 
 /* 0 when there is more than one signal, or no timeline. */
@@ -41,7 +39,7 @@ bp_work *bp_single_compile(bp_device *device, const bp_batch *batch, bp_single *
         return NULL;
     node->kind = BP_COMMAND_LAUNCH;
     node->index = 0;
-    if (bp_launch_compile(device, launch, launch->argument_count, sizeof(single->parameters),
+    if (bp_launch_compile(device, launch, NULL, launch->argument_count, sizeof(single->parameters),
                           single->parameters, NULL, &node->launch))
         return NULL;
     if (bp_batch_driver_own.launch && bp_batch_driver_own.launch(device, &node->launch))
