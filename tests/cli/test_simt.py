@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -138,3 +139,47 @@ def test_what_is_no_ptx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     odd.write_text(PTX.replace("mul.f32", "mull.f32"))
     assert main(["simt", "run", str(odd)]) == 2
     assert "odd.ptx:14:1: the instruction 'mull' is not supported" in capsys.readouterr().err
+
+
+def test_a_trace_in_words_and_in_lines_of_json(
+    ptx: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On stdout or in a file, by the reference; what changed is told as ever."""
+    launch = ["--launch", str(ptx.parent / "launch.toml")]
+    assert main(["simt", "run", str(ptx), *launch, "--trace", "-"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "block 0 warp 0  0000000f     10  mov.u32 %r1, %tid.x;"
+    assert lines[-1] == "argument 0, float32[4]: 0.0 2.0 4.0 6.0"
+    file = ptx.parent / "t.jsonl"
+    assert main(["simt", "run", str(ptx), *launch, "--trace", str(file)]) == 0
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [row["line"] for row in rows] == list(range(8, 17))
+    assert rows[2]["mask"] == 15
+    capsys.readouterr()
+    assert main(["simt", "run", str(ptx), *launch, "--trace", "-", "--json"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [json.loads(line) for line in said[:9]] == rows
+    assert json.loads("\n".join(said[9:]))["changed"][0]["first"] == [0.0, 2.0, 4.0, 6.0]
+    assert main(["simt", "run", str(ptx), *launch, "--trace", str(ptx.parent)]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_stepping_by_a_script(
+    ptx: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From stdin, shown as a session; an end of the script leaves the launch."""
+    launch = ["--launch", str(ptx.parent / "launch.toml"), "--step"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("b 15\nc\np %f3\nc\n"))
+    assert main(["simt", "run", str(ptx), *launch]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "(simt) b 15\nbreakpoint 1 at 15\n(simt) c\nbreakpoint 1\nblock 0 warp 0  ####...." in out
+    )
+    assert "0:   0   2   4   6 (0) (0) (0) (0)" in out
+    assert out.endswith("9 instructions\nargument 0, float32[4]: 0.0 2.0 4.0 6.0\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("si\n"))
+    assert main(["simt", "run", str(ptx), *launch]) == 0
+    assert "argument 0" not in capsys.readouterr().out
+    for wrong in ("--json", "--verify"):
+        assert main(["simt", "run", str(ptx), *launch, wrong]) == 2
+        assert "cannot go together" in capsys.readouterr().err

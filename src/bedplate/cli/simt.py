@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bedplate.cli import checks, occupancy
+from bedplate.cli import checks, occupancy, watching
 from bedplate.cli.flags import common_flags
 from bedplate.cli.output import note, print_json
 from bedplate.core.errors import EXIT_DONE, UsageError
@@ -25,6 +25,8 @@ PROFILE_HEAD = (
     f"{'issues':>11}{'lanes':>8}{'requests':>11}{'sectors':>11}{'wavefronts':>11}"
     f"{'conflicts':>11}{'divergent':>11}  line"
 )
+MODES = ("verify", "profile", "check", "trace", "step")
+"""What a run can be besides plain."""
 SHOWN = 8
 """Values of an array that are printed."""
 
@@ -70,6 +72,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--profile", metavar="FILE", help="count sectors, banks and divergence into a JSON file"
     )
     checks.add_flags(verb)
+    watching.add_flags(verb)
     verb.set_defaults(run=run)
     occupancy.add_verb(inner)
 
@@ -82,9 +85,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Exit 0 when the launch ended well, 1 for a fault or a difference, 2 for bad input."""
     from bedplate.simt.api import DeviceArray, Machine, argument_value, changed_arrays, verify
 
-    modes = [mode for mode in ("verify", "profile", "check") if getattr(arguments, mode)]
+    modes = [mode for mode in MODES if getattr(arguments, mode)]
     if len(modes) > 1:
         raise UsageError(f"--{modes[0]} and --{modes[1]} cannot go together", remedy="run twice")
+    if arguments.step and arguments.json:
+        raise UsageError("--step and --json cannot go together", remedy="use --trace --json")
     request = _request(arguments)
     path = Path(arguments.ptx)
     with Machine(
@@ -93,14 +98,20 @@ def run(arguments: argparse.Namespace) -> int:
         threads=arguments.threads,
         schedule=arguments.schedule,
     ) as machine:
-        loaded = machine.load(_text(path), str(path))
+        text = _text(path)
+        loaded = machine.load(text, str(path))
         kernel = loaded[request.kernel or _only(loaded)]
-        values = [argument_value(machine, text, request.folder) for text in request.args]
-        saves = [_save(text, values) for text in arguments.save]
+        values = [argument_value(machine, word, request.folder) for word in request.args]
+        saves = [_save(word, values) for word in arguments.save]
         before = [v.view().tobytes() if isinstance(v, DeviceArray) else b"" for v in values]
         verified, record, checked, code = None, None, None, EXIT_DONE
         if arguments.check:
             checked, code = checks.run(arguments, kernel, request, values)
+        elif arguments.trace:
+            watching.trace(arguments, kernel, request, values, text)
+        elif arguments.step:
+            if not watching.step(arguments, kernel, request, values, text):
+                return EXIT_DONE
         elif arguments.verify:
             verified = verify(
                 kernel, request.grid, request.block, values, dynamic_shared=request.shared

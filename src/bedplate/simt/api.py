@@ -11,6 +11,7 @@ from bedplate.simt.checks.check import chosen as checks_of
 from bedplate.simt.checks.finding import Finding
 from bedplate.simt.checks.finding import junit as check_junit
 from bedplate.simt.checks.finding import sarif as check_sarif
+from bedplate.simt.console import Console
 from bedplate.simt.errors import (
     CompilerFailed,
     EnginesDiffer,
@@ -35,11 +36,16 @@ from bedplate.simt.occupancy import (
 from bedplate.simt.parser import parse
 from bedplate.simt.ptxas import Resources
 from bedplate.simt.ptxas import read as read_ptxas
+from bedplate.simt.reference import Reference
 from bedplate.simt.report import Report
 from bedplate.simt.request import Request, sizes
 from bedplate.simt.request import changed as changed_arrays
 from bedplate.simt.request import read as read_request
 from bedplate.simt.request import value as argument_value
+from bedplate.simt.sources import Sources
+from bedplate.simt.sources import beside as sources_beside
+from bedplate.simt.stepper import Quit, Stepper
+from bedplate.simt.trace import Issue, Tracer, row_json, row_text, timeline
 from bedplate.simt.verify import Verified, verify
 
 __all__ = [
@@ -47,10 +53,12 @@ __all__ = [
     "Architecture",
     "Checked",
     "CompilerFailed",
+    "Console",
     "DeviceArray",
     "EnginesDiffer",
     "Finding",
     "HostWindow",
+    "Issue",
     "Kernel",
     "LaunchFailed",
     "LaunchInvalid",
@@ -60,11 +68,16 @@ __all__ = [
     "OutOfDeviceMemory",
     "PtxInvalid",
     "PtxUnsupported",
+    "Quit",
+    "Reference",
     "Report",
     "Request",
     "Resources",
     "Run",
     "SimtFault",
+    "Sources",
+    "Stepper",
+    "Tracer",
     "Usage",
     "Verified",
     "architecture",
@@ -79,6 +92,10 @@ __all__ = [
     "parse",
     "read_ptxas",
     "read_request",
+    "row_json",
+    "row_text",
     "sizes",
+    "sources_beside",
+    "timeline",
     "verify",
 ]

@@ -269,13 +269,17 @@ class WarpState:
         value = pack_mask(self.registers[register.index])
         return FULL & ~value if negated else value
 
+    def guarded(self, made: Instruction) -> int:
+        """The lanes in which an instruction's guard holds, active or not."""
+        guard = made.guard
+        return FULL if guard is None else self._guarded(guard.register, guard.negated)
+
     # Instructions.
 
     def _issue(self, made: Instruction, mask: int) -> None:
         if self.grid.observer is not None:
             self.grid.observer.issued(self, made, mask)
-        if made.guard is not None:
-            mask &= self._guarded(made.guard.register, made.guard.negated)
+        mask &= self.guarded(made)
         self.mask = mask
         execute = EXECUTES.get(made.opcode)
         if execute is not None:

@@ -1,0 +1,58 @@
+"""The texts that a kernel's lines point to, as far as they lie beside the PTX.
+
+A `.file` may name any path of the machine that compiled; only the name's last part is
+used, and looked for in the PTX's folder, so that a text cannot make us show another file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from bedplate.simt.module import Function, Instruction
+
+MOST_BYTES = 1 << 20
+"""Of a source that is shown; longer ones were made by a program."""
+
+Lines = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The lines of files by the name that `.loc` or the PTX has for them."""
+
+    ptx: str
+    texts: Mapping[str, Lines]
+
+    def line(self, file: str, number: int) -> str | None:
+        """A line, from 1; None when the file is not here or shorter."""
+        lines = self.texts.get(file, ())
+        return lines[number - 1] if 0 < number <= len(lines) else None
+
+    def statement(self, made: Instruction) -> str:
+        """An instruction as its line of the PTX has it, without what is remarked there."""
+        text = self.line(self.ptx, made.place.line)
+        return made.text if text is None else text.partition("//")[0].strip()
+
+    def source(self, made: Instruction) -> str:
+        """Where its source is and what is written there; empty without `.loc`."""
+        place = made.source
+        if place is None:
+            return ""
+        text = self.line(place.file, place.line)
+        return f"{place.file}:{place.line}" + ("" if text is None else f"  {text.strip()}")
+
+
+def beside(ptx: Path, text: str, function: Function) -> Sources:
+    """The PTX's own lines, and those of the sources that a function names."""
+    texts: dict[str, Lines] = {str(ptx): text.splitlines()}
+    named = {made.source.file for made in function.instructions if made.source is not None}
+    for file in sorted(named):
+        path = ptx.parent / PurePosixPath(file).name
+        try:
+            if path.is_file() and path.stat().st_size <= MOST_BYTES:
+                texts[file] = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            continue
+    return Sources(str(ptx), texts)
