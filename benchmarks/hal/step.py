@@ -52,6 +52,7 @@ class Step:
             if plan.token_count == plan.row_count == plan.sample_count == batch:
                 kept["arrays"] = {k: v.copy() for k, v in runner.arrays.arrays.items()}
                 kept["rows"] = runner.sample_rows.copy()
+                kept["parts"] = runner._parts(plan)
             return run(plan, stall_ns)
 
         runner.run = watched
@@ -63,15 +64,12 @@ class Step:
             runner.arrays[name][:] = array
         runner.sample_rows[:] = kept["rows"]
         runner._counts[:] = batch
-        size = next(size for size in runner._body_sizes if size >= batch)
-        self.batches = [
-            runner._body(size),
-            runner._head(next(size for size in runner._head_sizes if size >= batch)),
-        ]
+        self._parts = kept["parts"]
+        self.batches = [batch for part in self._parts for batch in part]
 
     def run(self) -> None:
         """Through the HAL."""
-        self._runner._submit(self.batches, 0, STALL_NS)
+        self._runner._submit(self._parts, 0, STALL_NS)
 
     def outcome(self) -> bytes:
         """The bits of the logits and the sampled ids; forgets them."""

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.serving.conftest import SMALL
 from tests.serving.files import write_folder
 
 from bedplate.core.health import HealthState
-from bedplate.hal.api import DeviceError
+from bedplate.hal.api import Batch, DeviceError, Queue
 from bedplate.serving.api import (
     Engine,
     EngineOptions,
@@ -31,6 +32,7 @@ from bedplate.serving.api import (
     Sampling,
     stream,
 )
+from bedplate.serving.runner import Runner
 from bedplate.serving.scheduler import Plan
 
 GREEDY = Sampling(temperature=0, max_tokens=12, ignore_eos=True)
@@ -393,3 +395,35 @@ def test_prefill_decode_and_the_gaps_between_tokens_are_counted(tiny_path: Path)
     )
     assert gaps == pytest.approx(decode)
     assert 0 < value("request_prefill_time_seconds_sum") <= value("time_to_first_token_seconds_sum")
+
+
+def test_one_graph_a_step_changes_no_token(
+    tiny_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decoding is one launch a step, and the tokens are those of two launches and of none."""
+    prompts = [[1, *range(10, 14 + i)] for i in range(3)]
+    found: dict[str, tuple[list[list[int]], int]] = {}
+    launch, parts, graph = Queue.launch, Runner._parts, Runner._graph
+    for way in ("one", "two", "none"):
+        with monkeypatch.context() as patch:
+            launches: list[int] = []
+
+            def counted(
+                queue: Queue, *words: Any, launches: list[int] = launches, **more: Any
+            ) -> None:
+                launches.append(1)
+                launch(queue, *words, **more)
+
+            def apart(runner: Runner, plan: Plan) -> list[tuple[Batch, ...]]:
+                return [(batch,) for part in parts(runner, plan) for batch in part]
+
+            patch.setattr(Queue, "launch", counted)
+            patch.setattr(Runner, "_parts", apart if way == "two" else parts)
+            patch.setattr(Runner, "_graph", graph if way != "none" else lambda *_: None)
+            with Engine(str(tiny_path), SMALL) as engine:
+                tokens = [list(r.tokens) for r in engine.generate(prompts, GREEDY)]
+                found[way] = (tokens, len(launches))
+    assert found["one"][0] == found["two"][0] == found["none"][0]
+    steps = found["two"][1] - found["one"][1]
+    assert steps >= GREEDY.max_tokens - 2
+    assert found["none"][1] == 0

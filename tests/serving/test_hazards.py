@@ -27,11 +27,15 @@ def recorded(engine: Engine, monkeypatch: pytest.MonkeyPatch, *, hears_waits: bo
         spans = [[span_of(place) for place in places] for places in (reads, writes)]
         checker.add(Record(stream, op, *spans, **facts))
 
-    def appending(self: Runner, batch: Batch, step: int, signal: Sequence[Fence] = ()) -> None:
+    def appending(
+        self: Runner, part: tuple[Batch, ...], step: int, signal: Sequence[Fence] = ()
+    ) -> None:
         moved = [(id(timeline), value) for timeline, value in signal]
         told = [("host", host_count[0])]
-        note("queue", f"step {step}", batch=batch, waits=told, signals=moved)
-        append(self, batch, step, signal)
+        for batch in part:
+            signals = moved if batch is part[-1] else []
+            note("queue", f"step {step}", batch=batch, waits=told, signals=signals)
+        append(self, part, step, signal)
 
     def waiting(self: Timeline, value: int, *rest: Any) -> None:
         wait(self, value, *rest)

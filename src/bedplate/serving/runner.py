@@ -3,7 +3,8 @@
 Batches are recorded once per capacity (a few powers of two) and submitted as they
 are, as graphs where the device has them; what changes from step to step lies in
 device memory, where the scheduler writes its plan. A step is one body and one head,
-which ends in sampling; only where ids are barred from a row the two are apart, and the
+which ends in sampling; as graphs they are one where both have one capacity, as in
+decoding. Only where ids are barred from a row logits and sampling are apart, and the
 host writes in between.
 """
 
@@ -94,7 +95,7 @@ class Runner:
         self._bodies: dict[int, Batch] = {}
         self._heads: dict[int, Batch] = {}
         self._halves: dict[int, tuple[Batch, Batch]] = {}
-        self._graphs: dict[Batch, Graph] = {}
+        self._graphs: dict[tuple[Batch, ...], Graph] = {}
         # Sample row -> ids that it must not draw in the next step. `run` empties it.
         self.barred: dict[int, NDArray[np.int64]] = {}
 
@@ -104,14 +105,16 @@ class Runner:
             self._graph(self._body(size))
         for size in self._head_sizes:
             self._graph(self._head(size))
+        for size in set(self._body_sizes) & set(self._head_sizes):
+            self._graph(self._body(size), self._head(size))
 
-    def _graph(self, batch: Batch) -> Graph | None:
-        """The batch, which is complete, as a graph; None on a device that has none."""
+    def _graph(self, *batches: Batch) -> Graph | None:
+        """The batches, which are complete, as one graph; None on a device that has none."""
         if "capture" not in self._device.info.capabilities:
             return None
-        if batch not in self._graphs:
-            self._graphs[batch] = self._queue.record(batch)
-        return self._graphs[batch]
+        if batches not in self._graphs:
+            self._graphs[batches] = self._queue.record(*batches)
+        return self._graphs[batches]
 
     def _body(self, size: int) -> Batch:
         if size not in self._bodies:
@@ -163,36 +166,52 @@ class Runner:
         Raises `DeviceError` when the device fails; the step is then lost.
         """
         self._counts[:] = (plan.token_count, plan.row_count, plan.sample_count)
-        body = self._body(self._body_sizes[bisect_left(self._body_sizes, plan.token_count)])
-        batches = [body]
-        if plan.sample_count:
-            size = self._head_sizes[bisect_left(self._head_sizes, plan.sample_count)]
-            if self.barred:
-                logits, sampling = self._head_in_halves(size)
-                self._submit([body, logits], plan.step, stall_ns)
-                self._bar()
-                batches = [sampling]
-            else:
-                batches.append(self._head(size))
-        self._submit(batches, plan.step, stall_ns)
+        if self.barred and plan.sample_count:
+            body, head = self._sizes(plan)
+            logits, sampling = self._head_in_halves(head)
+            self._submit([(self._body(body),), (logits,)], plan.step, stall_ns)
+            self._bar()
+            self._submit([(sampling,)], plan.step, stall_ns)
+        else:
+            self._submit(self._parts(plan), plan.step, stall_ns)
         sampled: NDArray[np.int32] = self._sampled.view()[: plan.sample_count].copy()
         return sampled
 
-    def _submit(self, batches: Sequence[Batch], step: int, stall_ns: int) -> None:
-        """Run the batches in order, and wait for the last."""
-        *before, last = batches
-        for batch in before:
-            self._append(batch, step)
+    def _sizes(self, plan: Plan) -> tuple[int, int]:
+        """The capacities of body and head."""
+        body, head = self._body_sizes, self._head_sizes
+        return (
+            body[bisect_left(body, plan.token_count)],
+            head[bisect_left(head, plan.sample_count)],
+        )
+
+    def _parts(self, plan: Plan) -> list[tuple[Batch, ...]]:
+        """What a step runs, in order; the batches of a part are one graph."""
+        body, head = self._sizes(plan)
+        if not plan.sample_count:
+            return [(self._body(body),)]
+        if body == head:
+            return [(self._body(body), self._head(head))]
+        return [(self._body(body),), (self._head(head),)]
+
+    def _submit(self, parts: Sequence[tuple[Batch, ...]], step: int, stall_ns: int) -> None:
+        """Run the parts in order, and wait for the last."""
+        *before, last = parts
+        for part in before:
+            self._append(part, step)
         self._submitted += 1
         self._append(last, step, [(self._timeline, self._submitted)])
         self._timeline.wait(self._submitted, STALLS_TO_DEADLINE * stall_ns)
 
-    def _append(self, batch: Batch, step: int, signal: Sequence[Fence] = ()) -> None:
-        graph = self._graph(batch)
-        if graph is None:
-            self._queue.submit(batch, tag=step, signal=signal)
-        else:
+    def _append(self, part: tuple[Batch, ...], step: int, signal: Sequence[Fence] = ()) -> None:
+        graph = self._graph(*part)
+        if graph is not None:
             self._queue.launch(graph, tag=step, signal=signal)
+            return
+        *before, last = part
+        for batch in before:
+            self._queue.submit(batch, tag=step)
+        self._queue.submit(last, tag=step, signal=signal)
 
     def _bar(self) -> None:
         """Take the barred ids out of their rows: no draw finds minus infinity."""
