@@ -183,3 +183,43 @@ def test_stepping_by_a_script(
     for wrong in ("--json", "--verify"):
         assert main(["simt", "run", str(ptx), *launch, wrong]) == 2
         assert "cannot go together" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    """An output that says it is a terminal."""
+
+    encoding = "utf-8"  # type: ignore[assignment]
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_profile_as_page_and_picture(
+    ptx: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one file; colour only on a terminal whose user did not say no."""
+    file, page = ptx.parent / "p.json", ptx.parent / "p.html"
+    launch = ["--launch", str(ptx.parent / "launch.toml"), "--profile", str(file)]
+    assert main(["simt", "run", str(ptx), *launch]) == 0
+    assert "argument 0, float32[4]: 0.0 2.0 4.0 6.0" in capsys.readouterr().out
+    assert main(["simt", "report", str(file), "--html", str(page)]) == 0
+    assert capsys.readouterr().out == f"wrote {page}\n"
+    assert page.read_text().startswith("<!doctype html>")
+    picture = ["simt", "report", str(file), "--picture"]
+    assert main(picture) == 0
+    plain = capsys.readouterr().out
+    assert "   10  ████" + " " * 30 + "mov.u32 %r1, %tid.x;" in plain
+    for refused, coloured in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", refused)
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stdout", terminal)
+        assert main(picture) == 0
+        assert ("\x1b[" in terminal.getvalue()) == coloured
+    monkeypatch.undo()
+    for wrong in (["--warp", "1"], ["--rows", "0"]):
+        assert main([*picture, *wrong]) == 2
+    document = json.loads(file.read_text())
+    document["timeline"]["issues"][0][0] = None
+    file.write_text(json.dumps(document))
+    assert main(["simt", "report", str(file), "--html", str(page)]) == 2
+    assert "is no profile" in capsys.readouterr().err

@@ -127,13 +127,15 @@ def test_a_timeline_leaves_no_trace(machine: Machine) -> None:
     """One block, at most so many rows, and memory as it was; a fault is not its business."""
     kernel = machine.load(SPLIT)["split"]
     cells = machine.array(np.full(64, 9, np.uint32))
-    found = timeline(kernel, 2, 40, (cells,))
-    assert {row.block for row in found} == {0}
-    assert len(found) == 22
+    told = timeline(kernel, 2, 40, (cells,))
+    assert {row.block for row in told.issues} == {0}
+    assert (len(told.issues), told.cut) == (22, False)
     assert cells.numpy().tolist() == [9] * 64
-    assert len(timeline(kernel, 2, 40, (cells,), most=7)) == 7
+    short = timeline(kernel, 2, 40, (cells,), most=7)
+    assert (len(short.issues), short.cut) == (7, True)
+    assert short.document()["issues"][2] == [0, 13, 0xFFFFFFFF, 0xFF, 0xFFFFFFFF]
     wild = machine.load(SPLIT.replace("[%rd3]", "[%rd2]"))["split"]
-    assert timeline(wild, 2, 40, (cells,))[-1].made.opcode == "st"
+    assert timeline(wild, 2, 40, (cells,)).issues[-1].made.opcode == "st"
 
 
 def test_a_fault_is_the_launchs(machine: Machine) -> None:

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bedplate.cli import checks, occupancy, watching
+from bedplate.cli import checks, occupancy, profile, watching
 from bedplate.cli.flags import common_flags
 from bedplate.cli.output import note, print_json
+from bedplate.cli.profile import text_of
 from bedplate.core.errors import EXIT_DONE, UsageError
 
 if TYPE_CHECKING:
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
     from bedplate.simt.api import DeviceArray, LoadedModule, Request, Verified
 
 ARGUMENT = "f32:2, arange:f32[1024] (also zeros, ones, random), or a .npy file; again for each"
-PROFILE_WORDS = (
-    "{sectors_per_request:.2f} sectors a request, {wavefronts_per_request:.2f} wavefronts a "
-    "request, lane efficiency {lane_efficiency:.2f}"
-)
-PROFILE_HEAD = (
-    f"{'issues':>11}{'lanes':>8}{'requests':>11}{'sectors':>11}{'wavefronts':>11}"
-    f"{'conflicts':>11}{'divergent':>11}  line"
-)
 MODES = ("verify", "profile", "check", "trace", "step")
 """What a run can be besides plain."""
 SHOWN = 8
@@ -75,10 +68,7 @@ def register(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     watching.add_flags(verb)
     verb.set_defaults(run=run)
     occupancy.add_verb(inner)
-
-    verb = inner.add_parser("report", help="a profile by source line", parents=[common_flags()])
-    verb.add_argument("profile", metavar="FILE", help="what `simt run --profile` wrote")
-    verb.set_defaults(run=report)
+    profile.add_verb(inner)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -98,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         threads=arguments.threads,
         schedule=arguments.schedule,
     ) as machine:
-        text = _text(path)
+        text = text_of(path)
         loaded = machine.load(text, str(path))
         kernel = loaded[request.kernel or _only(loaded)]
         values = [argument_value(machine, word, request.folder) for word in request.args]
@@ -116,17 +106,13 @@ def run(arguments: argparse.Namespace) -> int:
             verified = verify(
                 kernel, request.grid, request.block, values, dynamic_shared=request.shared
             )
+        elif arguments.profile:
+            record = profile.run(arguments, kernel, request, values, text)
         else:
             launched = kernel.launch(
-                request.grid,
-                request.block,
-                values,
-                dynamic_shared=request.shared,
-                profile=bool(arguments.profile),
+                request.grid, request.block, values, dynamic_shared=request.shared
             )
             record = launched.record
-            if launched.report is not None:
-                _write_document(Path(arguments.profile), launched.report.document())
         for array, file in saves:
             _write(array, file)
         outputs = changed_arrays(values, before)
@@ -135,41 +121,6 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _print_words(arguments, verified, outputs)
     return code
-
-
-def report(arguments: argparse.Namespace) -> int:
-    """Exit 0 with the table, 2 for a file that is no profile."""
-    import json
-
-    path = Path(arguments.profile)
-    try:
-        found = json.loads(_text(path))
-        lines = found["lines"] if found["schema"] == "bedplate.simt-profile/1" else None
-    except (ValueError, TypeError, KeyError):
-        lines = None
-    if lines is None:
-        raise UsageError(f"{path} is no profile", remedy="write one: simt run --profile FILE")
-    if arguments.json:
-        print_json(found)
-        return EXIT_DONE
-    note(arguments, f"{found['kernel']} on {found['arch']}, {PROFILE_WORDS.format(**found)}")
-    note(arguments, PROFILE_HEAD)
-    for line in lines:
-        lanes = 100 * line["lanes"] / max(32 * line["issues"], 1)
-        counted = [line[name] for name in ("requests", "sectors", "wavefronts", "conflicts")]
-        numbers = "".join(f"{item:>11}" for item in (*counted, line["divergent"]))
-        note(
-            arguments, f"{line['issues']:>11}{lanes:>7.1f}%{numbers}  {line['file']}:{line['line']}"
-        )
-    return EXIT_DONE
-
-
-def _write_document(path: Path, document: Any) -> None:
-    import json
-
-    from bedplate.core import files
-
-    files.replace(path, (json.dumps(document, indent=1) + "\n").encode())
 
 
 def _request(arguments: argparse.Namespace) -> Request:
@@ -184,17 +135,6 @@ def _request(arguments: argparse.Namespace) -> Request:
     if arguments.arg:
         return Request(kernel, grid, block, arguments.arg, shared)
     return Request(kernel, grid, block, given.args, shared, given.folder)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as cause:
-        raise UsageError(f"cannot read {path}: {cause.strerror}") from cause
-    except UnicodeDecodeError as cause:
-        raise UsageError(
-            f"{path} is not text", remedy="give PTX, not a cubin or an object file"
-        ) from cause
 
 
 def _only(loaded: LoadedModule) -> str:

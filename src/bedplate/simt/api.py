@@ -33,7 +33,9 @@ from bedplate.simt.occupancy import (
     by_block_size,
     occupancy,
 )
+from bedplate.simt.page import page as profile_page
 from bedplate.simt.parser import parse
+from bedplate.simt.picture import picture as profile_picture
 from bedplate.simt.ptxas import Resources
 from bedplate.simt.ptxas import read as read_ptxas
 from bedplate.simt.reference import Reference
@@ -45,7 +47,7 @@ from bedplate.simt.request import value as argument_value
 from bedplate.simt.sources import Sources
 from bedplate.simt.sources import beside as sources_beside
 from bedplate.simt.stepper import Quit, Stepper
-from bedplate.simt.trace import Issue, Tracer, row_json, row_text, timeline
+from bedplate.simt.trace import Issue, Timeline, Tracer, row_json, row_text, timeline
 from bedplate.simt.verify import Verified, verify
 
 __all__ = [
@@ -77,6 +79,7 @@ __all__ = [
     "SimtFault",
     "Sources",
     "Stepper",
+    "Timeline",
     "Tracer",
     "Usage",
     "Verified",
@@ -90,6 +93,8 @@ __all__ = [
     "checks_of",
     "occupancy",
     "parse",
+    "profile_page",
+    "profile_picture",
     "read_ptxas",
     "read_request",
     "row_json",

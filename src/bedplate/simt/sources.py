@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from bedplate.simt.module import Function, Instruction
 
 MOST_BYTES = 1 << 20
 """Of a source that is shown; longer ones were made by a program."""
 
+AROUND = 12
+"""Lines before and behind what a function's instructions come from."""
 Lines = Sequence[str]
 
 
@@ -31,9 +34,9 @@ class Sources:
         return lines[number - 1] if 0 < number <= len(lines) else None
 
     def statement(self, made: Instruction) -> str:
-        """An instruction as its line of the PTX has it, without what is remarked there."""
+        """An instruction as its line of the PTX has it, without remarks and tabs."""
         text = self.line(self.ptx, made.place.line)
-        return made.text if text is None else text.partition("//")[0].strip()
+        return made.text if text is None else " ".join(text.partition("//")[0].split())
 
     def source(self, made: Instruction) -> str:
         """Where its source is and what is written there; empty without `.loc`."""
@@ -42,6 +45,21 @@ class Sources:
             return ""
         text = self.line(place.file, place.line)
         return f"{place.file}:{place.line}" + ("" if text is None else f"  {text.strip()}")
+
+    def excerpts(self, function: Function) -> list[Mapping[str, Any]]:
+        """The lines of each text that a function is about, the PTX first, as JSON."""
+        about: dict[str, list[int]] = {self.ptx: [function.place.line]}
+        for made in function.instructions:
+            about[self.ptx].append(made.place.line)
+            if made.source is not None and made.source.file in self.texts:
+                about.setdefault(made.source.file, []).append(made.source.line)
+        found = []
+        for file, lines in about.items():
+            around = 1 if file == self.ptx else AROUND
+            first = max(min(lines) - around, 1)
+            part = self.texts[file][first - 1 : max(lines) + around]
+            found.append({"file": file, "first": first, "lines": list(part)})
+        return found
 
 
 def beside(ptx: Path, text: str, function: Function) -> Sources:

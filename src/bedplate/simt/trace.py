@@ -11,7 +11,7 @@ the rows, in the order in which it runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,19 @@ def row_json(issue: Issue, sources: Sources) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Timeline:
+    """The beginning of a block; `cut` says that it went on."""
+
+    issues: Sequence[Issue]
+    cut: bool
+
+    def document(self) -> Mapping[str, Any]:
+        """As a profile keeps it: warp, line of the PTX, and three masks for each issue."""
+        rows = [[i.warp, i.made.place.line, i.mask, i.ran, i.live] for i in self.issues]
+        return {"block": 0, "cut": self.cut, "issues": rows}
+
+
 class _Enough(Exception):
     """The timeline is as long as it may be."""
 
@@ -95,12 +108,13 @@ def timeline(
     *,
     dynamic_shared: int = 0,
     most: int = TIMELINE,
-) -> list[Issue]:
+) -> Timeline:
     """The first issues of the first block; memory is afterwards what it was before.
 
     A fault ends it without a word: who launches the kernel will be told.
     """
     found: list[Issue] = []
+    cut = False
 
     def take(issue: Issue) -> None:
         if len(found) >= most:
@@ -112,9 +126,11 @@ def timeline(
     before = [span.copy() for _, span in spans]
     try:
         reference.run(Tracer(take), blocks=1)
-    except (_Enough, LaunchFailed):
+    except _Enough:
+        cut = True
+    except LaunchFailed:
         pass
     finally:
         for (_, span), content in zip(spans, before, strict=True):
             span[:] = content
-    return found
+    return Timeline(found, cut)
