@@ -53,7 +53,7 @@ class Sources:
             about[self.ptx].append(made.place.line)
             if made.source is not None and made.source.file in self.texts:
                 about.setdefault(made.source.file, []).append(made.source.line)
-        found = []
+        found: list[Mapping[str, Any]] = []
         for file, lines in about.items():
             around = 1 if file == self.ptx else AROUND
             first = max(min(lines) - around, 1)
