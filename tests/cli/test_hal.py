@@ -138,7 +138,7 @@ def test_conform_explains_a_case(capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["conform", "nobody"],
             3,
-            "there is no backend 'nobody'; known are cpu, cuda, opencl; `bedplate hal list",
+            "there is no backend 'nobody'; known are cpu, cuda, opencl, simt; `bedplate hal list",
         ),
         (["conform", "cpu:9"], 2, "has no device 9"),
         (["conform", "!"], 2, "is not a device"),

@@ -43,8 +43,8 @@ PARTS = {
     "shuffle": ("chassis/*.c", "cpu/*.c", "cpu/ops/*.c", "shuffle/*.c"),
     "opencl": ("chassis/*.c", "opencl/*.c"),
     "example": (
-        *("chassis/*.c", "cpu/execute.c", "cpu/isa.c", "cpu/memory.c", "cpu/plan.c", "cpu/pool.c"),
-        *("cpu/ops/*.c", "inprocess/*.c"),
+        *("chassis/*.c", "cpu/execute.c", "cpu/facts.c", "cpu/isa.c", "cpu/memory.c"),
+        *("cpu/plan.c", "cpu/pool.c", "cpu/windows.c", "cpu/ops/*.c", "inprocess/*.c"),
     ),
 }
 """Sources of a backend, as native/hal/CMakeLists.txt has them."""

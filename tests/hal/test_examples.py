@@ -26,7 +26,7 @@ UNIT = 2.0**-24
 """Unit roundoff of binary32."""
 
 
-@pytest.fixture(params=["cpu", "cuda", *PLATFORMS])
+@pytest.fixture(params=["cpu", "simt", "cuda", *PLATFORMS])
 def device(request: pytest.FixtureRequest) -> Iterator[Device]:
     """A device of each backend and platform; NOT RUN where it is missing."""
     name = request.param

@@ -125,9 +125,9 @@ SLOW = pytest.param(OCLGRIND, marks=pytest.mark.soak)
 """The simulator takes twenty seconds for the sixteen steps."""
 
 
-@pytest.fixture(params=["cpu", POCL, SLOW, pytest.param("cuda", marks=pytest.mark.device)])
+@pytest.fixture(params=["cpu", "simt", POCL, SLOW, pytest.param("cuda", marks=pytest.mark.device)])
 def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    """cpu, a device of each OpenCL platform, and a real GPU."""
+    """cpu, the software GPU, a device of each OpenCL platform, and a real GPU."""
     spec = platform_device(request.param).id if request.param in PLATFORMS else request.param
     with open_device(spec, trust_claims=True) as opened:
         yield opened

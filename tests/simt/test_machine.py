@@ -135,6 +135,40 @@ def test_windows_of_the_caller(machine: Machine) -> None:
             launched[1, 33](0x10000)
 
 
+def test_many_windows_are_searched(machine: Machine) -> None:
+    """Given in any order; each ends where it ends, above and below the machine's own memory."""
+    bases = [0x10000, 0x20000, 0x20040, 0x7FFF_0000_0000, 0x1000, 0x30000, 0xF000_0000_0000_0000]
+    buffers = {base: bytearray(64) for base in bases}
+    windows = [HostWindow(base, memory) for base, memory in buffers.items()]
+    with Machine(threads=1, memory=1 << 20, windows=windows) as own:
+        own.array(np.zeros(4, np.uint32))
+        launched = kernel(own, "st.global.u64 [%rd1], %rd1;")
+        for base, buffer in buffers.items():
+            launched[1, 1](base + 56)
+            assert int.from_bytes(buffer[56:], "little") == base + 56
+            for outside in (base - 8, base + 64):
+                if outside in (0x20000 + 56, 0x20040):
+                    continue
+                with pytest.raises(LaunchFailed, match="in no allocation"):
+                    launched[1, 1](outside)
+        assert not any(any(buffer[:56]) for buffer in buffers.values())
+
+
+@pytest.mark.parametrize(
+    ("windows", "words"),
+    [
+        ([HostWindow(0x1000, b"bytes")], "0x1000 is over memory that cannot be written"),
+        ([HostWindow(64, bytearray(65)), HostWindow(128, bytearray(1))], "0x80 overlaps the one"),
+        ([HostWindow(0x7F00_0000_0000, bytearray(1))], "overlaps the one from 0x7f"),
+        ([HostWindow(2**64 - 8, bytearray(9))], "past the last address"),
+    ],
+)
+def test_windows_that_no_kernel_could_use(windows: list[HostWindow], words: str) -> None:
+    """Read-only memory, and addresses that two of them would have."""
+    with pytest.raises(LaunchInvalid, match=words):
+        Machine(memory=1 << 20, windows=windows)
+
+
 def test_threads_give_the_same(machine: Machine) -> None:
     """Blocks over two host threads; the fault of the lowest block is told."""
     with Machine(threads=2, memory=1 << 22) as two:

@@ -6,6 +6,7 @@
 #include "module.h"
 #include "plan.h"
 #include "pool.h"
+#include "windows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,17 @@ static int32_t run_launch(bp_cpu_queue *queue, const bp_launch_node *node) {
     }
     const bp_cpu_kernel *kernel = (const bp_cpu_kernel *)node->kernel;
     launch_context context = {&launch, kernel->entry, queue->shared};
-    return bp_pool_run(pool_of(queue), run_blocks, &context, node->blocks);
+    bp_window_table *table = NULL;
+    int32_t status = bp_windows_hold(bp_cpu_device_of(queue->queue.device)->windows, &table);
+    if (status)
+        return status;
+    if (table) {
+        launch.windows = table->window;
+        launch.window_count = table->count;
+    }
+    status = bp_pool_run(pool_of(queue), run_blocks, &context, node->blocks);
+    bp_windows_drop(table);
+    return status;
 }
 
 static int32_t run_op(bp_cpu_queue *queue, const bp_cpu_binding *node) {
@@ -187,5 +198,5 @@ const bp_executor bp_executor_own = {
     .run = run,
 };
 
-const bp_batch_driver bp_batch_driver_own = {.op_bytes = sizeof(bp_cpu_binding),
-                                             .op = bp_plan_bind};
+const bp_batch_driver bp_batch_driver_own = {
+    .launch = bp_cpu_launch_check, .op_bytes = sizeof(bp_cpu_binding), .op = bp_plan_bind};

@@ -7,14 +7,20 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include "device.h"
+#include "windows.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define MAPPED_FROM     (1ull << 20)
-#define HUGE_PAGE       (2ull << 20)
-#define JUNK_NEW        0xA5
-#define JUNK_RELEASED   0xDD
+#define MAPPED_FROM   (1ull << 20)
+#define HUGE_PAGE     (2ull << 20)
+#define JUNK_NEW      0xA5
+#define JUNK_RELEASED 0xDD
+#ifndef BP_MEMORY_ALIGNMENT
+#define BP_MEMORY_ALIGNMENT 64
+#endif
 #define ROUND_UP(x, to) (((x) + (to) - 1) / (to) * (to))
 
 /* Storage of memory->bytes, or null. */
@@ -36,6 +42,20 @@ static unsigned char *storage(bp_cpu_memory *own) {
     return data;
 }
 
+static void give_back(bp_memory *memory) {
+    uint64_t mapped = ((bp_cpu_memory *)memory)->mapped_bytes;
+    if (mapped)
+        munmap(memory->host, mapped);
+    else if (!memory->pinned)
+        free(memory->host);
+}
+
+/* Launches may touch it from now on. */
+static int32_t show(bp_device *device, bp_memory *memory) {
+    memory->address = (uint64_t)(uintptr_t)memory->host;
+    return bp_windows_add(bp_cpu_device_of(device)->windows, memory->address, memory->bytes);
+}
+
 static int32_t allocate(bp_device *device, bp_memory *memory) {
     unsigned char *data = storage((bp_cpu_memory *)memory);
     if (!data)
@@ -44,30 +64,26 @@ static int32_t allocate(bp_device *device, bp_memory *memory) {
     if (device->check)
         memset(data, JUNK_NEW, memory->bytes);
     memory->host = data;
-    memory->address = (uint64_t)(uintptr_t)data;
-    return BP_OK;
+    int32_t status = show(device, memory);
+    if (status)
+        give_back(memory);
+    return status;
 }
 
 static int32_t pin(bp_device *device, bp_memory *memory) {
-    (void)device;
-    memory->address = (uint64_t)(uintptr_t)memory->host;
-    return BP_OK;
+    return show(device, memory);
 }
 
 static void release(bp_device *device, bp_memory *memory) {
-    uint64_t mapped = ((bp_cpu_memory *)memory)->mapped_bytes;
-    if (mapped) {
-        munmap(memory->host, mapped);
-    } else if (!memory->pinned) {
-        if (device->check)
-            memset(memory->host, JUNK_RELEASED, memory->bytes);
-        free(memory->host);
-    }
+    bp_windows_remove(bp_cpu_device_of(device)->windows, memory->address, memory->bytes);
+    if (device->check && !memory->pinned && !((bp_cpu_memory *)memory)->mapped_bytes)
+        memset(memory->host, JUNK_RELEASED, memory->bytes);
+    give_back(memory);
 }
 
 const bp_memory_driver bp_memory_driver_own = {
     .memory_bytes = sizeof(bp_cpu_memory),
-    .default_alignment = 64,
+    .default_alignment = BP_MEMORY_ALIGNMENT,
     .most_alignment = HUGE_PAGE,
     .allocate = allocate,
     .pin = pin,

@@ -55,20 +55,6 @@ static int32_t ask(const char *path, int isa, bp_native_module *native) {
     return check_kernels(native, path);
 }
 
-static int32_t wrap(const bp_native_module *native, bp_module_object *module) {
-    int32_t status = bp_module_room(module, native->kernel_count);
-    if (status)
-        return status;
-    module->isa = native->isa;
-    for (uint32_t i = 0; i < native->kernel_count; i++) {
-        bp_cpu_kernel *own = (bp_cpu_kernel *)bp_module_kernel(module, i);
-        own->kernel.name = native->kernels[i].name;
-        own->kernel.max_threads_per_block = BP_MAX_THREADS_PER_BLOCK;
-        own->entry = native->kernels[i].entry;
-    }
-    return BP_OK;
-}
-
 static int32_t load(bp_device *device, const bp_module_source *source, bp_module_object *module) {
     const bp_text *text = &source->path;
     if (source->kind != BP_MODULE_NATIVE)
@@ -84,7 +70,7 @@ static int32_t load(bp_device *device, const bp_module_source *source, bp_module
     bp_native_module native;
     int32_t status = ask(path, bp_cpu_device_of(device)->isa, &native);
     if (status == BP_OK)
-        status = wrap(&native, module);
+        status = bp_cpu_module_fill(&native, module);
     free(path);
     return status;
 }

@@ -32,18 +32,7 @@ static int32_t take_over(const bp_native_module *answer, bp_module_object *modul
     int32_t status = BP_ADOPT(answer, &native, "the machine's module");
     if (status == BP_OK)
         status = check_kernels(&native);
-    if (status == BP_OK)
-        status = bp_module_room(module, native.kernel_count);
-    if (status)
-        return status;
-    module->isa = native.isa;
-    for (uint32_t i = 0; i < native.kernel_count; i++) {
-        bp_cpu_kernel *own = (bp_cpu_kernel *)bp_module_kernel(module, i);
-        own->kernel.name = native.kernels[i].name;
-        own->kernel.max_threads_per_block = BP_MAX_THREADS_PER_BLOCK;
-        own->entry = native.kernels[i].entry;
-    }
-    return BP_OK;
+    return status ? status : bp_cpu_module_fill(&native, module);
 }
 
 static int32_t load(bp_device *device, const bp_module_source *source, bp_module_object *module) {

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::mem::size_of;
 
 pub const BP_ABI_MAJOR: u32 = 0;
-pub const BP_ABI_MINOR: u32 = 3;
+pub const BP_ABI_MINOR: u32 = 4;
 
 // What every function returns: 0, or one of these. The text is in core.last_error of the same thread.
 /// done
@@ -388,6 +388,18 @@ pub struct BpModuleSource {
     pub reserved: [u64; 4],
 }
 
+/// Device memory that a launch may touch, by its device address.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpNativeWindow {
+    /// device address
+    pub base: u64,
+    /// size
+    pub bytes: u64,
+    /// the same bytes for the host
+    pub host: *mut c_void,
+}
+
 /// What a native kernel entry is given; the same for `cpu` and `simt`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -416,6 +428,10 @@ pub struct BpNativeLaunch {
     /// or null
     pub printf_ring: *mut c_void,
     pub reserved: [u64; 4],
+    /// all device memory, ascending, none overlapping; null where kernels are not held to it; since 0.4
+    pub windows: *const BpNativeWindow,
+    /// windows; since 0.4
+    pub window_count: u64,
 }
 
 /// Runs blocks [first_block, first_block + block_count) of the flattened grid; 0 or a negative status. Called from several threads at once.
@@ -427,6 +443,23 @@ pub type BpNativeEntry = Option<unsafe extern "C" fn(*const BpNativeLaunch, u64,
 pub struct BpNativeKernel {
     pub name: BpText,
     pub entry: BpNativeEntry,
+}
+
+/// What a native kernel asks of its launches; others are refused when they are submitted.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BpNativeFacts {
+    /// at least 1
+    pub max_threads_per_block: u32,
+    pub argument_count: u32,
+    /// of its packed arguments
+    pub parameters_bytes: u64,
+    /// shared memory of its own, beside dynamic_shared_bytes
+    pub static_shared_bytes: u64,
+    /// the only block it takes; 0 in the first is any
+    pub block: [u32; 3],
+    /// 0
+    pub pad: u32,
 }
 
 /// What bedplate_native_module_query answers; lives as long as the library.
@@ -441,6 +474,8 @@ pub struct BpNativeModule {
     /// array
     pub kernels: *const BpNativeKernel,
     pub reserved: [u64; 4],
+    /// one for each kernel, or null when nothing is known; since 0.4
+    pub facts: *const BpNativeFacts,
 }
 
 /// A machine that lives in the host's process, as bp_host.service gives it under `bp.provider.1:` and the backend's name. The backend has queues and memory; the machine turns sources into native entries, which launches call directly. Functions may be called from any thread, never by a launch. The table and its texts live until the process ends.
@@ -1009,9 +1044,11 @@ const _: () = assert!(size_of::<BpSampleRow>() == 64);
 const _: () = assert!(size_of::<BpHost>() == 64);
 const _: () = assert!(size_of::<BpDeviceProperties>() == 96);
 const _: () = assert!(size_of::<BpModuleSource>() == 80);
-const _: () = assert!(size_of::<BpNativeLaunch>() == 136);
+const _: () = assert!(size_of::<BpNativeWindow>() == 24);
+const _: () = assert!(size_of::<BpNativeLaunch>() == 152);
 const _: () = assert!(size_of::<BpNativeKernel>() == 24);
-const _: () = assert!(size_of::<BpNativeModule>() == 72);
+const _: () = assert!(size_of::<BpNativeFacts>() == 40);
+const _: () = assert!(size_of::<BpNativeModule>() == 80);
 const _: () = assert!(size_of::<BpProvider>() == 96);
 const _: () = assert!(size_of::<BpMemoryInfo>() == 80);
 const _: () = assert!(size_of::<BpExternal>() == 64);

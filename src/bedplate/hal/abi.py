@@ -6,9 +6,9 @@ Generated from native/hal/spec.toml by python -m bedplate.hal.spec; do not edit.
 # fmt: off
 # ruff: noqa: E501  generated: one declaration a line
 
-ABI_VERSION = "0.3"
+ABI_VERSION = "0.4"
 ABI_MAJOR = 0
-ABI_MINOR = 3
+ABI_MINOR = 4
 
 BP_OK = 0
 BP_INVALID_ARGUMENT = -1
@@ -291,9 +291,11 @@ LAYOUT: dict[str, tuple[int, dict[str, int]]] = {
     "bp_host": (64, {"head": 0, "user": 8, "log": 16, "service": 24, "reserved": 32}),
     "bp_device_properties": (96, {"head": 0, "name": 8, "driver": 24, "memory_bytes": 40, "properties": 48, "property_count": 56, "pad": 60, "reserved": 64}),
     "bp_module_source": (80, {"head": 0, "kind": 8, "pad": 12, "path": 16, "data": 32, "bytes": 40, "reserved": 48}),
-    "bp_native_launch": (136, {"head": 0, "parameters": 8, "parameters_bytes": 16, "grid": 24, "block": 36, "dynamic_shared_bytes": 48, "worker": 52, "shared": 56, "budget": 64, "cancel": 72, "fault": 80, "counters": 88, "printf_ring": 96, "reserved": 104}),
+    "bp_native_window": (24, {"base": 0, "bytes": 8, "host": 16}),
+    "bp_native_launch": (152, {"head": 0, "parameters": 8, "parameters_bytes": 16, "grid": 24, "block": 36, "dynamic_shared_bytes": 48, "worker": 52, "shared": 56, "budget": 64, "cancel": 72, "fault": 80, "counters": 88, "printf_ring": 96, "reserved": 104, "windows": 136, "window_count": 144}),
     "bp_native_kernel": (24, {"name": 0, "entry": 16}),
-    "bp_native_module": (72, {"head": 0, "isa": 8, "kernel_count": 24, "pad": 28, "kernels": 32, "reserved": 40}),
+    "bp_native_facts": (40, {"max_threads_per_block": 0, "argument_count": 4, "parameters_bytes": 8, "static_shared_bytes": 16, "block": 24, "pad": 36}),
+    "bp_native_module": (80, {"head": 0, "isa": 8, "kernel_count": 24, "pad": 28, "kernels": 32, "reserved": 40, "facts": 72}),
     "bp_provider": (96, {"head": 0, "user": 8, "enumerate": 16, "properties": 24, "capabilities": 32, "load": 40, "unload": 48, "last_error": 56, "reserved": 64}),
     "bp_memory_info": (80, {"head": 0, "bytes": 8, "alignment": 16, "address": 24, "host": 32, "reserved": 40, "flags": 72, "pad": 76}),
     "bp_external": (64, {"head": 0, "kind": 8, "pad": 12, "value": 16, "bytes": 24, "reserved": 32}),
@@ -348,10 +350,12 @@ typedef struct bp_sample_row { float temperature; float top_p; float min_p; uint
 typedef struct bp_host { bp_head head; void *user; void (*log)(void *user, uint32_t level, const bp_text *line); const void *(*service)(void *user, const bp_text *name); uint64_t reserved[4]; } bp_host;
 typedef struct bp_device_properties { bp_head head; bp_text name; bp_text driver; uint64_t memory_bytes; const bp_property *properties; uint32_t property_count; uint32_t pad; uint64_t reserved[4]; } bp_device_properties;
 typedef struct bp_module_source { bp_head head; uint32_t kind; uint32_t pad; bp_text path; const void *data; uint64_t bytes; uint64_t reserved[4]; } bp_module_source;
-typedef struct bp_native_launch { bp_head head; const void *parameters; uint64_t parameters_bytes; uint32_t grid[3]; uint32_t block[3]; uint32_t dynamic_shared_bytes; uint32_t worker; void *shared; uint64_t budget; const uint32_t *cancel; void *fault; uint64_t *counters; void *printf_ring; uint64_t reserved[4]; } bp_native_launch;
+typedef struct bp_native_window { uint64_t base; uint64_t bytes; void *host; } bp_native_window;
+typedef struct bp_native_launch { bp_head head; const void *parameters; uint64_t parameters_bytes; uint32_t grid[3]; uint32_t block[3]; uint32_t dynamic_shared_bytes; uint32_t worker; void *shared; uint64_t budget; const uint32_t *cancel; void *fault; uint64_t *counters; void *printf_ring; uint64_t reserved[4]; const bp_native_window *windows; uint64_t window_count; } bp_native_launch;
 typedef int32_t (*bp_native_entry)(const bp_native_launch *launch, uint64_t first_block, uint64_t block_count);
 typedef struct bp_native_kernel { bp_text name; bp_native_entry entry; } bp_native_kernel;
-typedef struct bp_native_module { bp_head head; bp_text isa; uint32_t kernel_count; uint32_t pad; const bp_native_kernel *kernels; uint64_t reserved[4]; } bp_native_module;
+typedef struct bp_native_facts { uint32_t max_threads_per_block; uint32_t argument_count; uint64_t parameters_bytes; uint64_t static_shared_bytes; uint32_t block[3]; uint32_t pad; } bp_native_facts;
+typedef struct bp_native_module { bp_head head; bp_text isa; uint32_t kernel_count; uint32_t pad; const bp_native_kernel *kernels; uint64_t reserved[4]; const bp_native_facts *facts; } bp_native_module;
 typedef struct bp_provider { bp_head head; void *user; int32_t (*enumerate)(void *user, uint32_t *count); int32_t (*properties)(void *user, uint32_t index, bp_device_properties *out); int32_t (*capabilities)(void *user, uint32_t index, bp_capability *out, uint32_t capacity, uint32_t *count); int32_t (*load)(void *user, uint32_t index, const bp_module_source *source, const bp_native_module **module, uint64_t *token); int32_t (*unload)(void *user, uint64_t token); int32_t (*last_error)(void *user, char *buffer, uint64_t capacity, uint64_t *length); uint64_t reserved[4]; } bp_provider;
 typedef struct bp_memory_info { bp_head head; uint64_t bytes; uint64_t alignment; uint64_t address; void *host; uint64_t reserved[4]; uint32_t flags; uint32_t pad; } bp_memory_info;
 typedef struct bp_external { bp_head head; uint32_t kind; uint32_t pad; uint64_t value; uint64_t bytes; uint64_t reserved[4]; } bp_external;

@@ -6,6 +6,9 @@ compiles modules; what it hands over are addresses of compiled entries, so a
 launch runs no Python and needs no GIL. Without a registered machine the
 backend has no devices and says so.
 
+`BUILT_IN` machines are made when their backend first asks, unless one was
+registered under the name before.
+
 A child process, such as a conformance worker, has no machine of ours. `origin`
 says how it makes one: `package.module:function`, called without arguments.
 """
@@ -26,6 +29,8 @@ from bedplate.hal.errors import BY_STATUS, HalError, InvalidArgument
 from bedplate.hal.native import ffi, new, read_text
 
 SERVICE = "bp.provider.1:"
+BUILT_IN = {"simt": "bedplate.hal.simt:Simt"}
+"""Where our own machines are made, by the backend's name."""
 _CAPABILITIES = {
     name.removeprefix("BP_CAP_").lower(): number for number, name in abi.CAPABILITY_NAMES.items()
 }
@@ -60,8 +65,22 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What a kernel asks of its launches; `block` is the only block that it takes."""
+
+    max_threads: int
+    arguments: int
+    parameter_bytes: int
+    shared_bytes: int = 0
+    block: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NativeCode:
     """Compiled code: kernel names to addresses of `bp_native_entry` functions.
+
+    With `facts`, which then has every kernel, launches that do not fit are refused when they
+    are submitted.
 
     `keep` holds whatever must live while the code may run; it is let go when
     no launch can know it any more.
@@ -70,6 +89,7 @@ class NativeCode:
     kernels: Mapping[str, int]
     isa: str = "generic"
     keep: object = None
+    facts: Mapping[str, KernelFacts] | None = None
 
 
 class Provider(Protocol):
@@ -112,12 +132,16 @@ def unregister(name: str) -> None:
 
 def registered(name: str) -> bool:
     """Whether a machine is known under that name."""
-    return name in _registered
+    return name in _registered or name in BUILT_IN
 
 
 def origins() -> list[str]:
-    """`name=package.module:function` of each machine that a child can make."""
-    return [f"{name}={table.origin}" for name, table in _registered.items() if table.origin]
+    """`name=package.module:function` of each machine that a child must be told of."""
+    return [
+        f"{name}={table.origin}"
+        for name, table in _registered.items()
+        if table.origin and BUILT_IN.get(name) != table.origin
+    ]
 
 
 def register_origin(text: str) -> None:
@@ -216,9 +240,13 @@ class _Table:
             kernels[place].entry = ffi.cast("bp_native_entry", address)
         made = new("bp_native_module", kernel_count=len(code.kernels))
         made.isa, made.kernels = _text(code.isa), kernels
+        facts = ffi.NULL
+        if code.facts is not None:
+            facts = ffi.new("bp_native_facts[]", [_fact(code.facts[name]) for name in code.kernels])
+            made.facts = facts
         with self._lock:
             token[0] = self._next
-            self._loaded[self._next] = ((made, kernels), code)
+            self._loaded[self._next] = ((made, kernels, facts), code)
             self._next += 1
         module[0] = made
 
@@ -234,6 +262,17 @@ class _Table:
             cut = raw[: capacity - 1] + b"\0"
             ffi.memmove(buffer, cut, len(cut))
         return abi.BP_OK
+
+
+def _fact(facts: KernelFacts) -> dict[str, Any]:
+    """A `bp_native_facts`."""
+    return {
+        "max_threads_per_block": facts.max_threads,
+        "argument_count": facts.arguments,
+        "parameters_bytes": facts.parameter_bytes,
+        "static_shared_bytes": facts.shared_bytes,
+        "block": facts.block or (0, 0, 0),
+    }
 
 
 def _status(error: BedplateError) -> int:
@@ -264,8 +303,19 @@ def _text(value: str) -> Any:
 
 def _service(_user: Any, name: Any) -> Any:
     wanted = read_text(name[0]) if name != ffi.NULL else ""
-    table = _registered.get(wanted.removeprefix(SERVICE)) if wanted.startswith(SERVICE) else None
+    table = _table(wanted.removeprefix(SERVICE)) if wanted.startswith(SERVICE) else None
     return ffi.NULL if table is None else ffi.cast("void *", table.struct)
+
+
+_making = threading.RLock()
+
+
+def _table(name: str) -> _Table | None:
+    """The machine of that name, made now if it is one of ours."""
+    with _making:
+        if name not in _registered and name in BUILT_IN:
+            register_origin(f"{name}={BUILT_IN[name]}")
+        return _registered.get(name)
 
 
 _callback = ffi.callback("const void *(void *, const bp_text *)", _service, error=ffi.NULL)

@@ -74,7 +74,11 @@ class Trace(Structure):
 
 
 class Launch(Structure):
-    """All that a launch is told; one for each host thread."""
+    """All that a launch is told; one for each host thread.
+
+    `windows` but the first ascend, and none overlaps another. `sites` are `SITES` windows
+    where accesses were found before; kernels that are compiled for many windows need them.
+    """
 
     _fields_ = [
         ("struct_size", c_uint64),
@@ -93,7 +97,12 @@ class Launch(Structure):
         ("counters", c_void_p),
         ("printf", c_void_p),
         ("seed", c_uint64),
+        ("sites", c_void_p),
     ]
+
+
+SITES = 128
+"""Windows that a launch over many remembers, by the number of an access; 3 KiB."""
 
 
 class Block(Structure):

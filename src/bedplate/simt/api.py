@@ -5,6 +5,7 @@ x = machine.array(numpy.arange(1024, dtype=numpy.float32))
 machine.load(open("saxpy.ptx").read())["saxpy"][8, 128](numpy.float32(2), x, y, 1024)
 """
 
+from bedplate.simt.abi import Window
 from bedplate.simt.arguments import DeviceArray
 from bedplate.simt.checks.check import Checked, check
 from bedplate.simt.checks.check import chosen as checks_of
@@ -22,8 +23,11 @@ from bedplate.simt.errors import (
     PtxUnsupported,
     SimtFault,
 )
+from bedplate.simt.fingerprint import code as code_fingerprint
 from bedplate.simt.machine import Kernel, LoadedModule, Machine, Run
 from bedplate.simt.memory import HostWindow
+from bedplate.simt.native import MOST_SHARED, NativeKernel, NativeKernels, native_kernels
+from bedplate.simt.nativeabi import NativeFault, NativeLaunch
 from bedplate.simt.occupancy import (
     ARCHITECTURES,
     Architecture,
@@ -52,6 +56,7 @@ from bedplate.simt.verify import Verified, verify
 
 __all__ = [
     "ARCHITECTURES",
+    "MOST_SHARED",
     "Architecture",
     "Checked",
     "CompilerFailed",
@@ -66,6 +71,10 @@ __all__ = [
     "LaunchInvalid",
     "LoadedModule",
     "Machine",
+    "NativeFault",
+    "NativeKernel",
+    "NativeKernels",
+    "NativeLaunch",
     "Occupancy",
     "OutOfDeviceMemory",
     "PtxInvalid",
@@ -83,6 +92,7 @@ __all__ = [
     "Tracer",
     "Usage",
     "Verified",
+    "Window",
     "architecture",
     "argument_value",
     "by_block_size",
@@ -91,6 +101,8 @@ __all__ = [
     "check_junit",
     "check_sarif",
     "checks_of",
+    "code_fingerprint",
+    "native_kernels",
     "occupancy",
     "parse",
     "profile_page",

@@ -17,7 +17,17 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from bedplate.simt import abi, block, counters, liveness, resolve, rounding, uniformity
+from bedplate.simt import (
+    abi,
+    block,
+    counters,
+    entry,
+    liveness,
+    resolve,
+    rounding,
+    uniformity,
+    windows,
+)
 from bedplate.simt.checks import log
 from bedplate.simt.counters import CountingTool
 from bedplate.simt.errors import CompilerFailed
@@ -28,11 +38,23 @@ from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Layout
 from bedplate.simt.warp import Plan, WarpBuilder
 
-__all__ = ["Code", "CountingTool", "Places", "load", "object_code", "places", "plan"]
+__all__ = [
+    "Code",
+    "CountingTool",
+    "Places",
+    "entry_code",
+    "load",
+    "load_entry",
+    "object_code",
+    "places",
+    "plan",
+]
 
 _TEXTS: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"round\.\S+", rounding.text),
     (r"(?:load|store|scatter|atomic)\.\S+", resolve.text),
+    (r"find\.\S+", windows.text),
+    (r"entry\.\S+", lambda _: entry.TEXT),
     (r"count\.\S+", counters.text),
     (r"log\.\S+", log.text),
 )
@@ -86,6 +108,7 @@ def plan(
     full: bool,
     tools: tuple[Tool, ...] = (),
     order: str = "lowest",
+    sited: bool = False,
 ) -> Plan:
     """Everything that is decided about a kernel before code is made."""
     live = liveness.analyse(graph)
@@ -102,6 +125,7 @@ def plan(
         where.parameters,
         tools,
         order,
+        sited,
     )
 
 
@@ -118,18 +142,33 @@ def assembly(what: Plan) -> str:
 def object_code(what: Plan) -> bytes:
     """The object file of a kernel."""
     level = 2 if all(tool.optimised for tool in what.tools) else 0
+    return _compiled(assembly(what), what.graph.function.name, level)
+
+
+@cache
+def entry_code() -> bytes:
+    """The object file of a native entry; the same for every kernel."""
+    module = ir.Module("entry")
+    module.triple = _host()[0].triple
+    entry.build(module)
+    return _compiled(str(module), "an entry", 2)
+
+
+def _compiled(text: str, name: str, level: int) -> bytes:
+    """An object file of LLVM's assembly, with the functions that it calls."""
     machine = _machine(level)
-    text = assembly(what)
     try:
         module = llvm.parse_assembly(text)
-        for name in dict.fromkeys(re.findall(r'^declare .* @"([^"]+)"', text, re.MULTILINE)):
+        linked = set()
+        for called in dict.fromkeys(re.findall(r'^declare .* @"([^"]+)"', text, re.MULTILINE)):
             for pattern, write in _TEXTS:
-                if re.fullmatch(pattern, name):
-                    module.link_in(llvm.parse_assembly(write(name)))
+                if re.fullmatch(pattern, called) and (part := write(called)) not in linked:
+                    linked.add(part)
+                    module.link_in(llvm.parse_assembly(part))
         module.verify()
     except RuntimeError as cause:
         raise CompilerFailed(
-            f"LLVM refused the code of {what.graph.function.name}", detail=f"{cause}\n{text}"
+            f"LLVM refused the code of {name}", detail=f"{cause}\n{text}"
         ) from cause
     with _LOCK:
         options = llvm.create_pipeline_tuning_options(speed_level=level)
@@ -192,15 +231,23 @@ _loaded = 0
 
 def load(code: bytes) -> Code:
     """Make an object file callable. Raises `RuntimeError` when it is no such file."""
+    library = _linked(code, "launch")
+    address = int(library["launch"])
+    return Code(address, abi.ENTRY(address), (library, ctypes.c_void_p(address)))
+
+
+def load_entry(code: bytes) -> tuple[int, entry.Facts, Any]:
+    """A copy of the entry: its address, the facts that it reads, and what keeps both."""
+    library = _linked(code, "entry", "facts")
+    return int(library["entry"]), entry.Facts.from_address(int(library["facts"])), library
+
+
+def _linked(code: bytes, *symbols: str) -> Any:
+    """A library of the process, with the addresses of its symbols."""
     global _loaded
     with _LOCK:
         _loaded += 1
-        library = (
-            llvm.JITLibraryBuilder()
-            .add_object_img(code)
-            .add_current_process()
-            .export_symbol("launch")
-            .link(_host()[1], f"kernel{_loaded}")
-        )
-    address = int(library["launch"])
-    return Code(address, abi.ENTRY(address), (library, ctypes.c_void_p(address)))
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for symbol in symbols:
+            builder = builder.export_symbol(symbol)
+        return builder.link(_host()[1], f"kernel{_loaded}")

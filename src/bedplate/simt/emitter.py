@@ -77,6 +77,8 @@ class Emitter:
         self.local_bytes = 0
         self.live: Any = None
         self.windows: dict[str, tuple[Any, Any, Any]] = {}
+        self.sited = False
+        self.accesses = 0
         self.scratch = lanes.room(self.entry, 32 * LANES, 64)
 
     # Storage.
@@ -469,6 +471,6 @@ def field_place(
 _POINTERS = frozenset(
     (
         *("parameters", "windows", "symbols", "cancel", "fault", "trace", "counters", "printf"),
-        *("host", "shared", "local", "records"),
+        *("host", "shared", "local", "records", "sites"),
     )
 )

@@ -5,8 +5,8 @@ cost nothing until they are touched. Allocations begin at multiples of 256, as a
 do: coalescing is judged by addresses, and the host's allocator would give 6 sectors where
 a device needs 4. Addresses depend only on the order of calls, so a run can be repeated.
 
-A caller may add windows over buffers of its own (a PCI device's memory); an access that
-is in no window is a fault.
+A caller may add windows over buffers of its own (a PCI device's memory), none over another;
+an access that is in no window is a fault.
 """
 
 from __future__ import annotations
@@ -43,6 +43,32 @@ class HostWindow:
     memory: Any
 
 
+def _ascending(windows: Sequence[HostWindow], size: int) -> list[HostWindow]:
+    """The windows over their bytes, by address; raises `LaunchInvalid` for what cannot be used."""
+    found = []
+    for window in windows:
+        data = np.frombuffer(window.memory, np.uint8)
+        if not data.flags.writeable:
+            raise LaunchInvalid(
+                f"the window at {window.base:#x} is over memory that cannot be written",
+                remedy="give a bytearray, a writable array or a mapping",
+            )
+        found.append(HostWindow(window.base, data))
+    found.sort(key=lambda window: window.base)
+    end, last = 0, "nothing"
+    for base, length in (
+        *((window.base, len(window.memory)) for window in found if window.base < abi.GLOBAL_BASE),
+        (abi.GLOBAL_BASE, size),
+        *((window.base, len(window.memory)) for window in found if window.base >= abi.GLOBAL_BASE),
+    ):
+        if base < end:
+            raise LaunchInvalid(f"the window at {base:#x} overlaps {last}")
+        end, last = base + length, f"the one from {base:#x} to {base + length:#x}"
+    if end > 1 << 64:
+        raise LaunchInvalid(f"{last} goes past the last address")
+    return found
+
+
 class Memory:
     """Allocations, and bytes by device address."""
 
@@ -58,9 +84,7 @@ class Memory:
         self.written: dict[int, np.ndarray[Any, np.dtype[np.bool_]]] = {}
         """Which bytes are known to be written, for allocations that the host never saw."""
         self._free: dict[int, list[int]] = {}
-        self.windows = [
-            HostWindow(window.base, np.frombuffer(window.memory, np.uint8)) for window in windows
-        ]
+        self.windows = _ascending(windows, size)
 
     def allocate(self, size: int) -> int:
         """The device address of `size` bytes; the first use of them finds zeros."""

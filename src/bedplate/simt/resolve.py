@@ -8,14 +8,13 @@ lowest, check alignment and bounds exactly, and fill in the fault record. The qu
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from bedplate.simt import abi, lanes
+from bedplate.simt import abi, lanes, windows
 from bedplate.simt.lanes import I1, I32, I64
 from bedplate.simt.nans import CANONICAL
 from bedplate.simt.scalar import LANES, SCALARS
@@ -174,36 +173,19 @@ define internal ptr @find.local({arguments}) alwaysinline {{
   ret ptr %result
 }}
 """
-    window = abi.Window
-    global_ = f"""
+    global_ = f"""{windows.SEARCH}
 define internal ptr @find.global({arguments}) {{
-entry:
-  %pw = getelementptr i8, ptr %launch, i64 {_at(abi.Launch, "windows")}
-  %windows = load ptr, ptr %pw
-  %pc = getelementptr i8, ptr %launch, i64 {_at(abi.Launch, "window_count")}
-  %count = load i64, ptr %pc
-  br label %head
-head:
-  %turn = phi i64 [ 0, %entry ], [ %next, %more ]
-  %over = icmp uge i64 %turn, %count
-  br i1 %over, label %lost, label %look
-look:
-  %skip = mul i64 %turn, {ctypes.sizeof(window)}
-  %one = getelementptr i8, ptr %windows, i64 %skip
+  %one = call ptr @window.of(ptr %launch, i64 %address, i64 %bytes)
+  %none = icmp eq ptr %one, null
+  br i1 %none, label %lost, label %good
+good:
   %base = load i64, ptr %one
-  %ps = getelementptr i8, ptr %one, i64 {_at(window, "size")}
-  %size = load i64, ptr %ps
-  %ph = getelementptr i8, ptr %one, i64 {_at(window, "host")}
+  %ph = getelementptr i8, ptr %one, i64 {_at(abi.Window, "host")}
   %host = load i64, ptr %ph
   %offset = sub i64 %address, %base
-  %found = call ptr @inside(i64 %offset, i64 %size, i64 %bytes, i64 %host)
-  %none = icmp eq ptr %found, null
-  br i1 %none, label %more, label %good
-more:
-  %next = add i64 %turn, 1
-  br label %head
-good:
-  ret ptr %found
+  %sum = add i64 %host, %offset
+  %result = inttoptr i64 %sum to ptr
+  ret ptr %result
 lost:
   ret ptr null
 }}

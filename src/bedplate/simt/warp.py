@@ -51,6 +51,8 @@ class Plan:
     tools: Sequence[Tool] = ()
     order: str = "lowest"
     """Which lanes run next; see `schedule`."""
+    sited: bool = False
+    """Whether each access looks for its window and remembers it, rather than try the first."""
 
 
 @dataclass
@@ -89,6 +91,7 @@ class WarpBuilder:
         self.emitter.shared_offsets = dict(plan.shared_offsets)
         self.emitter.local_offsets = dict(plan.local_offsets)
         self.emitter.local_bytes = plan.local_bytes
+        self.emitter.sited = plan.sited
         self.emitter.symbols = dict(plan.symbols)
         self.emitter.parameter_offsets = dict(plan.parameter_offsets)
         self.heads = [

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 #define BP_ABI_MAJOR 0u
-#define BP_ABI_MINOR 3u
+#define BP_ABI_MINOR 4u
 
 /* What every function returns: 0, or one of these. The text is in core.last_error of the same
  * thread. */
@@ -283,6 +283,16 @@ typedef struct bp_module_source {
     uint64_t reserved[4];
 } bp_module_source;
 
+/* Device memory that a launch may touch, by its device address. */
+typedef struct bp_native_window {
+    /* device address */
+    uint64_t base;
+    /* size */
+    uint64_t bytes;
+    /* the same bytes for the host */
+    void *host;
+} bp_native_window;
+
 /* What a native kernel entry is given; the same for `cpu` and `simt`. */
 typedef struct bp_native_launch {
     bp_head head;
@@ -309,6 +319,11 @@ typedef struct bp_native_launch {
     /* or null */
     void *printf_ring;
     uint64_t reserved[4];
+    /* all device memory, ascending, none overlapping; null where kernels are not held to it;
+     * since 0.4 */
+    const bp_native_window *windows;
+    /* windows; since 0.4 */
+    uint64_t window_count;
 } bp_native_launch;
 
 /* Runs blocks [first_block, first_block + block_count) of the flattened grid; 0 or a negative
@@ -321,6 +336,21 @@ typedef struct bp_native_kernel {
     bp_native_entry entry;
 } bp_native_kernel;
 
+/* What a native kernel asks of its launches; others are refused when they are submitted. */
+typedef struct bp_native_facts {
+    /* at least 1 */
+    uint32_t max_threads_per_block;
+    uint32_t argument_count;
+    /* of its packed arguments */
+    uint64_t parameters_bytes;
+    /* shared memory of its own, beside dynamic_shared_bytes */
+    uint64_t static_shared_bytes;
+    /* the only block it takes; 0 in the first is any */
+    uint32_t block[3];
+    /* 0 */
+    uint32_t pad;
+} bp_native_facts;
+
 /* What bedplate_native_module_query answers; lives as long as the library. */
 typedef struct bp_native_module {
     bp_head head;
@@ -331,6 +361,8 @@ typedef struct bp_native_module {
     /* array */
     const bp_native_kernel *kernels;
     uint64_t reserved[4];
+    /* one for each kernel, or null when nothing is known; since 0.4 */
+    const bp_native_facts *facts;
 } bp_native_module;
 
 /* A machine that lives in the host's process, as bp_host.service gives it under `bp.provider.1:`

@@ -8,6 +8,7 @@ one function of the module that looks at each lane: it finds the window, and the
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from llvmlite import ir
 
 from bedplate.simt import abi, lanes, resolve
 from bedplate.simt.emitter import Emitter
-from bedplate.simt.lanes import I8, I32, I64, PTR
+from bedplate.simt.lanes import I1, I8, I32, I64, PTR
 from bedplate.simt.lowering.base import lowers
 from bedplate.simt.module import (
     Address,
@@ -225,26 +226,12 @@ def _either(
         tool.accessed(e, access.made, access.space, place, access.bytes, stored)
     if place.base is None or any(value % access.bytes for value in place.values):
         return list(slow())
-    builder = e.builder
-    base, size, host = place.window
-    low, high = min(place.values), max(place.values)
-    span = high - low + access.bytes
-    offset = builder.add(builder.sub(place.base, base), ir.Constant(I64, low % (1 << 64)))
-    room = builder.sub(size, ir.Constant(I64, span))
-    fits = builder.and_(
-        builder.icmp_unsigned("<=", offset, room),
-        builder.icmp_unsigned(">=", size, ir.Constant(I64, span)),
-    )
-    aligned = builder.and_(place.base, ir.Constant(I64, access.bytes - 1))
-    good = builder.and_(fits, builder.icmp_unsigned("==", aligned, ir.Constant(I64, 0)))
-    if place.exact is not None:
-        good = builder.and_(good, place.exact)
     yes = e.function.append_basic_block("quick")
     no = e.function.append_basic_block("slow")
     after = e.function.append_basic_block("done")
-    resolve.likely(builder, good, yes, no)
-    e.builder = ir.IRBuilder(yes)
-    start = e.builder.inttoptr(e.builder.add(host, offset), PTR)
+    low = min(place.values)
+    remembered = e.sited and access.space not in ("shared", "local")
+    start = (_remembered if remembered else _ranged)(e, place, access, yes, no)
     first = list(quick(e.builder.gep(start, [ir.Constant(I64, -low)], source_etype=I8)))
     first_end = e.builder.block
     e.builder.branch(after)
@@ -260,6 +247,66 @@ def _either(
         phi.add_incoming(other, second_end)
         results.append(phi)
     return results
+
+
+def _regular(e: Emitter, place: Place, access: Access) -> Any:
+    """Whether the pattern holds and lanes are aligned."""
+    builder = e.builder
+    aligned = builder.and_(place.base, ir.Constant(I64, access.bytes - 1))
+    good = builder.icmp_unsigned("==", aligned, ir.Constant(I64, 0))
+    return good if place.exact is None else builder.and_(good, place.exact)
+
+
+def _fits(builder: ir.IRBuilder, offset: Any, size: Any, span: int) -> Any:
+    """Whether `span` bytes from `offset` are within `size`."""
+    room = builder.sub(size, ir.Constant(I64, span))
+    return builder.and_(
+        builder.icmp_unsigned("<=", offset, room),
+        builder.icmp_unsigned(">=", size, ir.Constant(I64, span)),
+    )
+
+
+def _span(place: Place, access: Access) -> int:
+    return max(place.values) - min(place.values) + access.bytes
+
+
+def _ranged(e: Emitter, place: Place, access: Access, yes: Any, no: Any) -> Any:
+    """Go to `yes` when all is in the first window; where its lowest byte lies, there."""
+    builder = e.builder
+    base, size, host = place.window
+    low = ir.Constant(I64, min(place.values) % (1 << 64))
+    offset = builder.add(builder.sub(place.base, base), low)
+    good = builder.and_(
+        _fits(builder, offset, size, _span(place, access)), _regular(e, place, access)
+    )
+    resolve.likely(builder, good, yes, no)
+    builder = e.builder = ir.IRBuilder(yes)
+    return builder.inttoptr(builder.add(host, offset), PTR)
+
+
+def _remembered(e: Emitter, place: Place, access: Access, yes: Any, no: Any) -> Any:
+    """The same over many windows: where this access was before, else a search."""
+    builder, span = e.builder, _span(place, access)
+    site = builder.gep(
+        e.field(e.launch, abi.Launch, "sites"),
+        [ir.Constant(I64, e.accesses % abi.SITES * ctypes.sizeof(abi.Window))],
+        source_etype=I8,
+    )
+    e.accesses += 1
+    start = builder.add(place.base, ir.Constant(I64, min(place.values) % (1 << 64)))
+    good = _regular(e, place, access)
+    offset = builder.sub(start, e.field(site, abi.Window, "base"))
+    known = _fits(builder, offset, e.field(site, abi.Window, "size"), span)
+    search = e.function.append_basic_block("search")
+    resolve.likely(builder, builder.and_(good, known), yes, search)
+    builder = ir.IRBuilder(search)
+    arguments = [e.launch, site, start, ir.Constant(I64, span)]
+    found = builder.call(lanes.declared(e.module, "find.site", I1, arguments), arguments)
+    resolve.likely(builder, builder.and_(good, found), yes, no)
+    builder = e.builder = ir.IRBuilder(yes)
+    host = builder.ptrtoint(e.field(site, abi.Window, "host"), I64)
+    offset = builder.sub(start, e.field(site, abi.Window, "base"))
+    return builder.inttoptr(builder.add(host, offset), PTR)
 
 
 # Loads.

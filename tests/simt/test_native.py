@@ -1,0 +1,200 @@
+"""Kernels as native entries: arguments, windows, faults in words, blocks of every shape."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bedplate.simt import abi, native
+from bedplate.simt.nativeabi import CANCELLED, LAUNCH_FAULT, NativeFault, NativeLaunch
+
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+WHO = (
+    HEAD
+    + """
+.global .align 4 .u32 calls = 7;
+.visible .entry who(.param .u32 n, .param .u64 out, .param .u8 add)
+{
+    .reg .pred %p;
+    .reg .b32 %r<20>;
+    .reg .b16 %h;
+    .reg .b64 %d<5>;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mov.u32 %r3, %tid.z;
+    mov.u32 %r4, %ntid.x;
+    mov.u32 %r5, %ntid.y;
+    mad.lo.u32 %r6, %r3, %r5, %r2;
+    mad.lo.u32 %r6, %r6, %r4, %r1;
+    mov.u32 %r7, %ntid.z;
+    mul.lo.u32 %r8, %r4, %r5;
+    mul.lo.u32 %r8, %r8, %r7;
+    mov.u32 %r9, %ctaid.x;
+    mad.lo.u32 %r6, %r9, %r8, %r6;
+    ld.param.u32 %r10, [n];
+    setp.ge.u32 %p, %r6, %r10;
+    @%p ret;
+    ld.param.u64 %d1, [out];
+    mul.wide.u32 %d2, %r6, 4;
+    add.u64 %d1, %d1, %d2;
+    ld.param.u8 %h, [add];
+    cvt.u32.u8 %r11, %h;
+    ld.global.u32 %r12, [calls];
+    add.u32 %r11, %r11, %r12;
+    add.u32 %r6, %r6, %r11;
+    st.global.u32 [%d1], %r6;
+    ret;
+}
+.visible .entry spin() .maxntid 64
+{
+AGAIN:
+    bra AGAIN;
+}
+.visible .entry fixed() .reqntid 16, 2
+{
+    .shared .align 4 .b8 own[48];
+    ret;
+}
+.visible .entry stop()
+{
+    trap;
+}
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def made() -> native.NativeKernels:
+    """The kernels of this file."""
+    return native.native_kernels(WHO, "who.ptx")
+
+
+def launch(
+    kernel: native.NativeKernel,
+    parameters: bytes,
+    windows: Sequence[tuple[int, int]],
+    *,
+    grid: int = 1,
+    block: tuple[int, int, int] = (32, 1, 1),
+    **more: Any,
+) -> tuple[int, str, NativeFault]:
+    """The status of a launch, and the words of its fault."""
+    fault = NativeFault()
+    table = (abi.Window * max(len(windows), 1))(*((a, size, a) for a, size in windows))
+    data = ctypes.create_string_buffer(parameters, max(len(parameters), 1))
+    given = NativeLaunch(
+        parameters=ctypes.addressof(data),
+        parameters_bytes=len(parameters),
+        grid=(grid, 1, 1),
+        block=block,
+        fault=ctypes.addressof(fault),
+        windows=ctypes.addressof(table),
+        window_count=len(windows),
+        **more,
+    )
+    status = abi.ENTRY(kernel.entry)(ctypes.addressof(given), 0, grid)
+    return status, fault.text.decode(), fault
+
+
+def who(n: int, out: int, add: int) -> bytes:
+    """Its arguments, packed: 4 bytes, 4 of padding, 8, 1."""
+    return n.to_bytes(8, "little") + out.to_bytes(8, "little") + bytes([add])
+
+
+def place(array: np.ndarray[Any, Any]) -> int:
+    """Where the bytes of an array are."""
+    return int(array.ctypes.data)
+
+
+@pytest.mark.parametrize(
+    "block", [(32, 1, 1), (96, 1, 1), (1, 1, 1), (33, 1, 1), (8, 4, 1), (3, 5, 2), (1, 1, 64)]
+)
+def test_blocks_of_every_shape(made: native.NativeKernels, block: tuple[int, int, int]) -> None:
+    """Two codes for all of them; a module's variable is there beside the windows."""
+    out, many = np.zeros(1000, "u4"), [np.zeros(4, "u4") for _ in range(100)]
+    threads = block[0] * block[1] * block[2]
+    grid = 900 // threads
+    windows = sorted((place(array), array.nbytes) for array in (out, *many))
+    for count in (windows, [(place(out), out.nbytes)]):
+        out[:] = 0
+        arguments = who(1000, place(out), 5)
+        status, text, _ = launch(made.kernels["who"], arguments, count, grid=grid, block=block)
+        assert (status, text) == (0, "")
+        assert (out[: grid * threads] == np.arange(grid * threads) + 12).all()
+        assert not out[grid * threads :].any()
+    assert not any(array.any() for array in many)
+
+
+def test_a_window_ends_where_it_ends(made: native.NativeKernels) -> None:
+    """One byte less than an access needs is a fault that names the lane; nothing behind changes."""
+    out = np.zeros(64, "u4")
+    for short, lane in ((0, None), (1, 31), (4, 31), (5, 30), (128, 0)):
+        out[:] = 0
+        windows = [(place(out), 128 - short)]
+        status, text, fault = launch(made.kernels["who"], who(32, place(out), 0), windows)
+        if lane is None:
+            assert status == 0
+            continue
+        assert status == LAUNCH_FAULT == fault.status
+        address = place(out) + 4 * lane
+        assert fault.value == address
+        assert text == (
+            f"address {address:#x} is in no allocation: kernel who, line {line('st.global.u32')} "
+            f"st.global.u32, lane {lane}, thread ({lane}, 0, 0), block (0, 0, 0)"
+        )
+        assert not out[lane:].any()
+
+
+def line(text: str) -> int:
+    """The first line of the PTX with that instruction."""
+    return next(n for n, found in enumerate(WHO.splitlines(), 1) if found.strip().startswith(text))
+
+
+def test_a_fault_names_thread_and_block(made: native.NativeKernels) -> None:
+    """In blocks of three dimensions too; the first to claim the record keeps it."""
+    out = np.zeros(64, "u4")
+    windows = [(place(out), 4 * 47)]
+    arguments = who(64, place(out), 0)
+    _, text, fault = launch(made.kernels["who"], arguments, windows, grid=2, block=(2, 4, 4))
+    assert "lane 15, thread (1, 3, 1), block (1, 0, 0)" in text
+    assert fault.block == 1
+    kept = NativeFault(claimed=1, text=b"mine")
+    given = NativeLaunch(grid=(1, 1, 1), block=(32, 1, 1), fault=ctypes.addressof(kept))
+    entry = abi.ENTRY(made.kernels["stop"].entry)
+    assert entry(ctypes.addressof(given), 0, 1) == LAUNCH_FAULT
+    assert kept.text == b"mine"
+    given.fault = None
+    assert entry(ctypes.addressof(given), 0, 1) == LAUNCH_FAULT
+
+
+def test_an_endless_kernel_ends_by_its_budget_or_the_flag(made: native.NativeKernels) -> None:
+    """Without either it would not; the flag is no fault of the kernel."""
+    status, text, _ = launch(made.kernels["spin"], b"", [], budget=1000)
+    assert status == LAUNCH_FAULT
+    assert text.startswith("the instruction budget is spent: kernel spin")
+    flag = ctypes.c_uint32(1)
+    status, text, _ = launch(made.kernels["spin"], b"", [], cancel=ctypes.addressof(flag))
+    assert (status, text) == (CANCELLED, "")
+
+
+def test_what_a_kernel_asks_of_launches(made: native.NativeKernels) -> None:
+    """Sizes of arguments, limits of threads, a block of its own, its shared memory."""
+    kernels = made.kernels
+    assert (kernels["who"].arguments, kernels["who"].parameter_bytes) == ([4, 8, 1], 17)
+    assert kernels["spin"].most_threads == 64
+    assert kernels["who"].most_threads == native.MOST_THREADS
+    assert kernels["fixed"].block == (16, 2, 1)
+    assert kernels["fixed"].shared_bytes == 48
+    assert kernels["who"].block is None
+
+
+def test_arguments_are_packed_as_the_hal_packs_them() -> None:
+    """Aligned to their size up to 8, a size that is no power of two to the one below."""
+    assert native.packed([]) == ([], 0)
+    assert native.packed([1, 2, 4, 8]) == ([0, 2, 4, 8], 16)
+    assert native.packed([4, 12, 1, 3]) == ([0, 8, 20, 22], 25)
+    assert native.packed([1, 16]) == ([0, 8], 24)
