@@ -255,10 +255,16 @@ def test_a_fault_can_be_looked_at(machine: Machine) -> None:
     """The launch has ended, its registers are there."""
     session = Session(machine, SPLIT.replace("[%rd3]", "[%rd2]"), 40)
     with pytest.raises(LaunchFailed) as raised:
-        session.run("b 24", "c", "c")
+        session.run("c")
     session.script = iter(["p %rd2", "si"])
     with pytest.raises(Quit):
         session.console.failed(str(raised.value))
+    start = session.printed.index(str(raised.value))
+    assert session.printed[start + 1 : start + 4] == [
+        "block 0 warp 0  ################################  32 lanes",
+        "=> k.ptx:24  st.global.u32 [%rd2], %r2;",
+        "   /build/of/somebody/split.cu:3  y=3;",
+    ]
     assert session.after("p %rd2")[1].split()[1] == "0x0"
     assert session.after("si") == ["the launch has ended; quit leaves"]
 

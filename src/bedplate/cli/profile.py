@@ -60,6 +60,7 @@ def run(
         "texts": sources.excerpts(kernel.function),
     }
     _write(Path(arguments.profile), json.dumps(document) + "\n")
+    note(arguments, _summary(document))
     return launched.record
 
 
@@ -115,13 +116,17 @@ def _picture(arguments: argparse.Namespace, document: Mapping[str, Any]) -> list
 
 
 def _table(document: Mapping[str, Any]) -> list[str]:
-    made = [f"{document['kernel']} on {document['arch']}, {WORDS.format(**document)}", HEAD]
+    made = [_summary(document), HEAD]
     for line in document["lines"]:
         lanes = 100 * line["lanes"] / max(32 * line["issues"], 1)
         counted = [line[name] for name in ("requests", "sectors", "wavefronts", "conflicts")]
         numbers = "".join(f"{item:>11}" for item in (*counted, line["divergent"]))
         made.append(f"{line['issues']:>11}{lanes:>7.1f}%{numbers}  {line['file']}:{line['line']}")
     return made
+
+
+def _summary(document: Mapping[str, Any]) -> str:
+    return f"{document['kernel']} on {document['arch']}, {WORDS.format(**document)}"
 
 
 def text_of(path: Path) -> str:

@@ -69,8 +69,10 @@ class Console:
     def failed(self, sentence: str) -> None:
         """The launch ended by a fault: what there is can be looked at."""
         self.say(sentence)
-        if self.stepper.last is not None:
-            self.talk(self.stepper.last, ended=True)
+        stop = self.stepper.fault()
+        if stop is not None:
+            self._where(stop)
+            self.talk(stop, ended=True)
 
     def talk(self, stop: Stop, *, ended: bool) -> None:
         """Do commands until one goes on; raises `Quit`."""

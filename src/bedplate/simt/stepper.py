@@ -15,7 +15,7 @@ from bedplate.simt.interpreter.base import Lanes
 from bedplate.simt.interpreter.engine import Observer, WarpState
 from bedplate.simt.module import Function, Instruction, Register, SourceLine
 
-Reason = Literal["start", "step", "breakpoint", "interrupt"]
+Reason = Literal["start", "step", "breakpoint", "interrupt", "fault"]
 
 
 class Quit(Exception):
@@ -57,10 +57,12 @@ class Stepper(Observer):
     _steps: int | None = 1
     _leave: SourceLine | None = None
     _followed: WarpState | None = None
+    _here: tuple[WarpState, Instruction, int] | None = None
 
     def issued(self, warp: WarpState, made: Instruction, mask: int) -> None:
         """Stop here, or let it run."""
         self.issues += 1
+        self._here = warp, made, mask
         if self._followed is None:
             self._stop(warp, made, mask, "start")
             return
@@ -99,6 +101,10 @@ class Stepper(Observer):
         self._followed = warp
         self.last = Stop(warp, made, mask, reason, point, switched)
         self.console(self.last)
+
+    def fault(self) -> Stop | None:
+        """Where it was when the launch ended; None before the first instruction."""
+        return None if self._here is None else Stop(*self._here, "fault")
 
     # The ways on.
 
