@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from bedplate.runtime.api import (
     RuntimeFault,
     SteadyStateViolation,
 )
+from bedplate.runtime.native import check, library
 
 MIB = 1 << 20
 
@@ -297,3 +300,128 @@ def test_fragmentation_is_what_the_largest_free_block_is_not() -> None:
         blocks[0].free()
         blocks[2].free()
         assert pool.stats().fragmentation == 0.25
+
+
+def test_memory_idle_in_other_streams_quick_bins_is_found() -> None:
+    """80 of 100 MiB lie in the quick bins of ten streams of this thread."""
+    with NumbersAllocator(100 * MIB) as memory:
+        streams = [memory.stream() for _ in range(10)]
+        kv = memory.pool("kv")
+        for stream in streams:
+            for block in [kv.allocate(MIB, stream) for _ in range(8)]:
+                block.free()
+        assert kv.allocate(80 * MIB, streams[0]).bytes == 80 * MIB
+        stats = kv.stats()
+        assert stats.out_of_memory == 0 < stats.retries
+
+
+def test_memory_idle_in_another_pool_is_found_unless_sealed() -> None:
+    """What one pool holds and does not use serves another when the device is full."""
+    for options in ("", "mapping:off"):
+        with NumbersAllocator(1 << 30, options=options) as memory:
+            stream = memory.stream()
+            memory.pool("scratch").allocate(700 * MIB, stream).free()
+            assert memory.pool("activations").allocate(700 * MIB, stream).bytes == 700 * MIB
+            assert memory.stats("scratch").reserved_bytes < 512 * MIB
+    with NumbersAllocator(1 << 30) as memory:
+        stream = memory.stream()
+        memory.pool("scratch").allocate(700 * MIB, stream).free()
+        memory.seal("count")
+        with pytest.raises(OutOfMemory, match="activations"):
+            memory.pool("activations").allocate(700 * MIB, stream)
+        assert memory.stats("scratch").reserved_bytes >= 700 * MIB
+
+
+def test_what_lies_in_another_threads_quick_bins_is_told() -> None:
+    """It is neither allocated nor free, and the sentence says whose it is."""
+    with NumbersAllocator(16 * MIB) as memory:
+        kv = memory.pool("kv")
+
+        def leave() -> None:
+            stream = memory.stream()
+            for block in [kv.allocate(MIB, stream) for _ in range(6)]:
+                block.free()
+
+        thread = threading.Thread(target=leave)
+        thread.start()
+        thread.join()
+        with pytest.raises(OutOfMemory) as caught:
+            kv.allocate(14 * MIB, memory.stream())
+        assert "0 allocated" in caught.value.message
+        assert f"{6 * MIB} in quick bins of other threads" in caught.value.message
+        assert kv.stats().out_of_memory == 1
+
+
+def test_a_handle_or_stream_of_another_allocator_is_refused() -> None:
+    """Both allocators are as they were."""
+    with NumbersAllocator(64 * MIB) as one, NumbersAllocator(64 * MIB) as other:
+        here, there = one.stream(), other.stream()
+        mine = one.pool("kv").allocate(4096, here)
+        theirs = other.pool("kv").allocate(4096, there)
+        assert mine.handle != theirs.handle
+        status = one.free_native(one.native, theirs.handle)
+        with pytest.raises(BadBlock):
+            check(status)
+        for refused in (
+            lambda: one.pool("kv").allocate(4096, there),
+            lambda: mine.used_on(there),
+        ):
+            with pytest.raises(OptionsInvalid, match="another allocator"):
+                refused()
+        assert one.pool("kv").stats().small.allocation.current == 1
+        mine.free()
+        theirs.free()
+
+
+def test_segments_and_active_bytes_are_counted_over_their_life() -> None:
+    """As PyTorch counts them: what was taken and given back, and nothing in a quick bin."""
+    with NumbersAllocator(256 * MIB) as memory:
+        stream, kv = memory.stream(), memory.pool("kv")
+        for block in [kv.allocate(100 * 1024, stream) for _ in range(60)]:
+            block.free()
+        small = kv.stats().small
+        assert small.active_bytes.current == small.allocated_bytes.current == 0
+        assert small.segment.current == small.segment.peak == small.segment.allocated == 4
+        memory.trim()
+        small = kv.stats().small
+        assert (small.segment.current, small.segment.peak, small.segment.freed) == (0, 4, 4)
+
+
+def test_numbers_that_fit_nowhere_are_refused_by_name() -> None:
+    """Not as an overflow of the foreign call."""
+    with NumbersAllocator(64 * MIB) as memory:
+        stream = memory.stream()
+        with pytest.raises(OptionsInvalid, match="limit of -1"):
+            memory.pool("kv").limit(-1)
+        with pytest.raises(OptionsInvalid, match="value of -1"):
+            stream.advance(-1)
+        empty = memory.pool("kv").allocate(0, stream)
+        empty.used_on(memory.stream())
+        empty.free()
+
+
+def test_no_finding_is_lost_for_want_of_room() -> None:
+    """2,000 planted writes are 2,000 sentences, and then none."""
+    with NumbersAllocator(64 * MIB, options=f"quarantine_bytes:{1 * MIB}") as memory:
+        stream, pool = memory.stream(), memory.pool("activations")
+        blocks = [pool.allocate(512, stream) for _ in range(2000)]
+        addresses = [block.address for block in blocks]
+        for block in blocks:
+            block.free()
+        pool.allocate(512, stream).free()
+        for address in addresses:
+            check(library().bp_runtime_fake_scribble(memory.native, address, 3))
+        memory.trim()
+        assert len(memory.findings()) == 2000
+        assert memory.findings() == []
+
+
+def test_sealed_makes_no_stream() -> None:
+    """A stream is a timeline of the device, which is a call of the driver."""
+    with open_device("cpu") as device, Allocator(device) as memory:
+        memory.stream()
+        memory.seal()
+        with pytest.raises(SteadyStateViolation, match="new stream"):
+            memory.stream()
+        memory.seal("open")
+        memory.stream()

@@ -153,6 +153,94 @@ print(live, words[0])
     assert done.stdout.split() == ["2000", "0"]
 
 
+DESTROYED = """
+driver.cuCtxSetCurrent(context)
+def make():
+    stream = ctypes.c_void_p()
+    assert driver.cuStreamCreateWithPriority(ctypes.byref(stream), 1, 0) == 0
+    return stream
+def destroy(stream):
+    driver.cuCtxSetCurrent(context)
+    assert driver.cuStreamDestroy_v2(stream) == 0
+    driver.cuCtxSetCurrent(None)
+"""
+
+
+@pytest.mark.skipif(REAL, reason="the stand-in must not hide a real driver")
+def test_a_destroyed_stream_ends_nothing(driver: Path) -> None:
+    """Used on a stream that is destroyed, then freed: the block comes back, and requests that
+    must look further do not fail; so does a block of a stream that is gone."""
+    done = run(
+        driver,
+        DESTROYED
+        + """
+gone = make()
+block = allocate(8 * MIB, 0, main)
+own = allocate(8 * MIB, 0, gone)
+use(block, gone)
+destroy(gone)
+free(block, 8 * MIB, 0, main)
+free(own, 8 * MIB, 0, gone)
+words = (ctypes.c_uint64 * 70)()
+later = [allocate(8 * MIB, 0, main) for _ in range(4)]
+assert all(later) and len(set(later)) == 4, later
+assert block in later and own in later
+for pointer in later:
+    free(pointer, 8 * MIB, 0, main)
+assert library.bp_runtime_torch_stats(0, words) == 0
+print("pending", words[49])
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert done.stdout.split() == ["pending", "0"]
+
+
+@pytest.mark.skipif(REAL, reason="the stand-in must not hide a real driver")
+def test_streams_that_come_and_go_run_out_of_no_place(driver: Path) -> None:
+    """1,200 streams one after the other, each with its own handle or an older one's."""
+    done = run(
+        driver,
+        DESTROYED
+        + """
+kept = allocate(MIB, 0, main)
+for turn in range(1200):
+    driver.cuCtxSetCurrent(context)
+    stream = make()
+    pointer = allocate(2 * MIB, 0, stream)
+    assert pointer and pointer != kept, turn
+    free(pointer, 2 * MIB, 0, stream)
+    destroy(stream)
+print("ok")
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "ok"
+    assert not done.stderr
+
+
+@pytest.mark.skipif(REAL, reason="the stand-in must not hide a real driver")
+def test_a_free_that_fails_leaves_the_block(driver: Path) -> None:
+    """1,025 streams at once: the last is refused, and what it was to free is still there."""
+    done = run(
+        driver,
+        DESTROYED
+        + """
+streams = [make() for _ in range(1024)]
+pointers = [allocate(4096, 0, stream) for stream in streams]
+assert all(pointers)
+one = make()
+assert not allocate(4096, 0, one)
+free(pointers[0], 4096, 0, one)
+free(pointers[0], 4096, 0, streams[0])
+print("ok")
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("1024 streams are in use, which is the most") == 2
+    assert done.stderr.count("bedplate:") == 2
+
+
 @pytest.mark.skipif(REAL, reason="the stand-in must not hide a real driver")
 def test_failures_are_null_and_told(driver: Path, tmp_path: Path) -> None:
     """A pointer of nobody, a size beyond all memory, a machine without a driver."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bedplate.core.metrics import Histogram
 from bedplate.hal.api import Buffer, Device, Range, Timeline
-from bedplate.runtime.errors import OptionsInvalid
+from bedplate.runtime.errors import OptionsInvalid, SteadyStateViolation
 from bedplate.runtime.native import check, ffi, library
 from bedplate.runtime.stats import PoolStats, read
 
@@ -28,12 +28,20 @@ if TYPE_CHECKING:
 
 POOLS = ("weights", "kv", "activations", "scratch", "capture")
 OPTIONS_VARIABLE = "BEDPLATE_RUNTIME_ALLOC_CONF"
+MOST_BORROWED = 256
+"""Segments whose buffer is kept."""
 PIECE_BYTES = 2 << 20
 """What every device that maps addresses maps: the least of CUDA's devices."""
 
 _BLOCK = ffi.typeof("bp_runtime_block *")
 _SEALS = {"open": 0, "count": 1, "refuse": 2}
 Seal = Literal["open", "count", "refuse"]
+
+
+def _word(value: int, what: str) -> None:
+    """Refuse what is no number of 64 bits."""
+    if not 0 <= value < 1 << 64:
+        raise OptionsInvalid(f"{what} of {value}", remedy="use 0 to 2^64 - 1")
 
 
 class Stream:
@@ -48,6 +56,7 @@ class Stream:
 
     def advance(self, value: int) -> None:
         """The work submitted so far will move the timeline to `value`. It never goes back."""
+        _word(value, "a timeline's value")
         check(library().bp_runtime_stream_advance(self._memory.native, self.number, value))
 
     def close(self) -> None:
@@ -94,6 +103,9 @@ class Block:
 
     def used_on(self, stream: Stream) -> None:
         """Work on another stream uses it: its free waits for that stream too."""
+        self._memory.own(stream)
+        if self.handle == 0:
+            return
         check(library().bp_runtime_used_on(self._memory.native, self.handle, stream.number))
         if self._memory.tracer:
             self._memory.tracer.used_on(self, stream)
@@ -135,6 +147,8 @@ class Pool:
         if not 0 <= bytes < 1 << 64:
             raise OptionsInvalid(f"a block of {bytes} bytes", remedy="ask for 0 or more")
         memory = self._memory
+        if stream._memory is not memory:
+            memory.own(stream)
         out = ffi.new(_BLOCK)
         if memory.latency is None:
             status = memory.allocate_native(memory.native, self.number, bytes, stream.number, out)
@@ -151,6 +165,7 @@ class Pool:
 
     def limit(self, bytes: int) -> None:
         """What it may hold from the device at most; 0 for no limit."""
+        _word(bytes, "a limit")
         check(library().bp_runtime_quota(self._memory.native, self.number, bytes))
 
     def stats(self) -> PoolStats:
@@ -182,6 +197,7 @@ class Allocator:
         self.allocate_native = library().bp_runtime_allocate
         self.free_native = library().bp_runtime_free
         self._segments: dict[int, Buffer] = {}
+        self._seal: Seal = "open"
         self.latency: Histogram | None = None
         self.tracer: Tracer | None = None
         self.pools = {name: Pool(self, name) for name in POOLS}
@@ -190,8 +206,18 @@ class Allocator:
         """A new stream over a timeline of its own, owned by the calling thread."""
         if self.device is None:
             raise OptionsInvalid("a device of numbers has no timelines")
+        if self._seal == "refuse":
+            raise SteadyStateViolation("sealed: a new stream would make a timeline of the device")
         timeline = self.device.timeline()
         return Stream(self, timeline, timeline.handle)
+
+    def own(self, stream: Stream) -> None:
+        """Raises OptionsInvalid for a stream of another allocator."""
+        if stream._memory is not self:
+            raise OptionsInvalid(
+                f"stream {stream.number} is of another allocator",
+                remedy="use one that this allocator's stream() gave",
+            )
 
     def pool(self, name: str) -> Pool:
         """`weights`, `kv`, `activations`, `scratch` or `capture`."""
@@ -213,11 +239,13 @@ class Allocator:
         if mode not in _SEALS:
             raise OptionsInvalid(f"there is no seal {mode!r}", remedy="use open, count or refuse")
         check(library().bp_runtime_seal(self.native, _SEALS[mode]))
+        self._seal = mode
 
     def trim(self) -> int:
         """Give memory with nothing in it back to the device; the bytes given back."""
         out = ffi.new("uint64_t *")
         check(library().bp_runtime_trim(self.native, out))
+        self._segments.clear()
         return int(out[0])
 
     def check(self) -> None:
@@ -226,10 +254,13 @@ class Allocator:
 
     def findings(self) -> list[str]:
         """What the sanitizer (option `quarantine_bytes`) found since the last call."""
-        room = 1 << 16
-        buffer, length = ffi.new("char[]", room), ffi.new("uint64_t *")
-        check(library().bp_runtime_findings(self.native, buffer, room, length))
-        return bytes(ffi.string(buffer)).decode().splitlines()
+        room, length = 1 << 16, ffi.new("uint64_t *")
+        while True:
+            buffer = ffi.new("char[]", room)
+            check(library().bp_runtime_findings(self.native, buffer, room, length))
+            if length[0] < room:
+                return bytes(ffi.string(buffer)).decode().splitlines()
+            room = int(length[0]) + 1
 
     def blocks(self) -> list[Any]:
         """Every block and hole, in address order within its segment; native structs."""
@@ -251,6 +282,9 @@ class Allocator:
             )
         segment = self._segments.get(block.memory)
         if segment is None:
+            # Segments come and go; what was borrowed of those that went is let go too.
+            if len(self._segments) >= MOST_BORROWED:
+                self._segments.clear()
             segment = self.device.borrow(block.memory)
             self._segments[block.memory] = segment
         return Range(segment, block.offset, block.bytes)

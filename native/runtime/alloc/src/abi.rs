@@ -303,7 +303,11 @@ pub unsafe extern "C" fn bp_runtime_findings(
     // SAFETY: by the contract of this function.
     unsafe {
         on(handle, |h| {
-            *length = give(&h.allocator.findings().join("\n"), buffer, capacity);
+            let found = h.allocator.findings();
+            *length = give(&found.join("\n"), buffer, capacity);
+            if *length >= capacity {
+                h.allocator.keep_findings(found);
+            }
             Ok(())
         })
     }

@@ -186,8 +186,8 @@ impl Allocator {
             }
             Err(error @ (Error::OutOfMemory(_) | Error::Quota(_))) => {
                 drop(pool);
-                // What lies in the caller's quick bins may be what is lacking.
-                if self.flush_pool(stream, number) == 0 {
+                if !self.found_idle(number, &error) {
+                    self.pool(number).out_of_memory += 1;
                     return Err(error);
                 }
                 self.pool(number).retries += 1;
@@ -195,6 +195,25 @@ impl Allocator {
             }
             Err(other) => Err(other),
         }
+    }
+
+    /// Whether what is lacking may have been found: in the quick bins of the calling
+    /// thread's streams, or else, where the device is full, in other pools that use
+    /// less than they hold. Each call that says so has taken something from there.
+    #[cold]
+    fn found_idle(&self, number: usize, error: &Error) -> bool {
+        let flush = |pool| self.streams.slots().map(|s| self.flush_pool(s, pool)).sum::<usize>();
+        if flush(number) > 0 {
+            return true;
+        }
+        let full = matches!(error, Error::OutOfMemory(_));
+        full && (0..POOLS).filter(|&other| other != number).any(|other| {
+            flush(other);
+            let mut pool = self.pool(other);
+            let open = pool.gate.seal == Seal::Open;
+            // A device that does not take it back has said so elsewhere.
+            open && pool.trim(self.ground()).map_or(false, |bytes| bytes > 0)
+        })
     }
 
     /// Frees a block. Its stream may get it again at once, others when all work

@@ -255,8 +255,14 @@ struct Chunk {
     anchors: [Anchor; CHUNK],
 }
 
+/// Allocators of this process so far.
+static SLABS: AtomicU32 = AtomicU32::new(1);
+
 /// The descriptions of all blocks of an allocator.
 pub struct Slab {
+    /// Where generations begin: another number in each allocator, so that a handle of
+    /// one names nothing in another.
+    first_generation: u32,
     chunks: [AtomicPtr<Chunk>; CHUNKS],
     length: AtomicU32,
     vacant: Mutex<Index>,
@@ -266,7 +272,8 @@ impl Slab {
     /// An empty slab.
     pub fn new() -> Self {
         let chunks = std::array::from_fn(|_| AtomicPtr::default());
-        Slab { chunks, length: AtomicU32::new(0), vacant: Mutex::new(NIL) }
+        let first_generation = SLABS.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b1);
+        Slab { first_generation, chunks, length: AtomicU32::new(0), vacant: Mutex::new(NIL) }
     }
 
     #[inline(always)]
@@ -334,6 +341,7 @@ impl Slab {
         for (offset, block) in unsafe { &*chunk }.blocks.iter().enumerate() {
             let last = offset + 1 == CHUNK;
             block.next.set(if last { NIL } else { (first + offset + 1) as Index });
+            block.tag.store(u64::from(self.first_generation) << 32, Ordering::Relaxed);
         }
         self.chunks[first / CHUNK].store(chunk, Ordering::Release);
         self.length.store((first + CHUNK) as u32, Ordering::Release);

@@ -29,6 +29,10 @@ pub struct Config {
     pub wait: bool,
 }
 
+/// The piece of PyTorch's pool, bytes: a call of the driver takes as long for it as for the
+/// device's least, and there are a tenth as many (docs/decisions/0022).
+pub const WIDE_PIECE: u64 = 20 << 20;
+
 impl Default for Config {
     fn default() -> Self {
         Config {

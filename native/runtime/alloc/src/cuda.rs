@@ -5,6 +5,10 @@
 //! A timeline here is a stream of that program. Nobody signals values on it, so
 //! progress is found on demand: an event is recorded when somebody first asks
 //! how far the stream is, and asked for after that. No event a free.
+//!
+//! A stream may be destroyed meanwhile, and its handle may even be another stream's by
+//! then: the driver's number of the stream tells. What it was given is over when the
+//! whole context was waited for, once.
 
 use std::ffi::{c_void, CStr};
 use std::os::raw::{c_char, c_int, c_uint};
@@ -99,6 +103,8 @@ driver! {
     memory_allocate = "cuMemAlloc_v2"(*mut u64, usize);
     memory_free = "cuMemFree_v2"(u64);
     stream_synchronize = "cuStreamSynchronize"(*mut c_void);
+    stream_id = "cuStreamGetId"(*mut c_void, *mut u64);
+    context_synchronize = "cuCtxSynchronize"();
     event_create = "cuEventCreate"(*mut *mut c_void, c_uint);
     event_record = "cuEventRecord"(*mut c_void, *mut c_void);
     event_query = "cuEventQuery"(*mut c_void);
@@ -107,6 +113,8 @@ driver! {
 /// How far one stream is known to be.
 struct Progress {
     stream: usize,
+    /// The driver's number of it, which no other stream ever has; None once it is gone.
+    id: Option<u64>,
     event: usize,
     /// The event stands behind this value, when it is recorded.
     covers: u64,
@@ -159,11 +167,14 @@ impl Cuda {
     /// kept. Both live as long as the process.
     pub fn timeline(&self, stream: usize) -> PhysResult<(u64, &'static AtomicU64)> {
         let mut event = std::ptr::null_mut();
+        let mut id = 0;
+        self.call(|driver| unsafe { (driver.stream_id)(stream as *mut c_void, &mut id) })?;
         self.call(|driver| unsafe { (driver.event_create)(&mut event, EVENT_DISABLE_TIMING) })?;
         let submitted: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
         let mut streams = self.streams();
         streams.push(Progress {
             stream,
+            id: Some(id),
             event: event as usize,
             covers: 0,
             recorded: false,
@@ -171,6 +182,47 @@ impl Cuda {
             done: 0,
         });
         Ok((streams.len() as u64 - 1, submitted))
+    }
+
+    /// The number that the driver knows a stream by; None when there is no such stream.
+    fn id_of(&self, stream: usize) -> Option<u64> {
+        let mut id = 0;
+        self.call(|d| unsafe { (d.stream_id)(stream as *mut c_void, &mut id) }).ok().map(|()| id)
+    }
+
+    /// Whether a timeline has a stream. When it is not the one that was last seen, all work
+    /// of that one is over afterwards: the whole context is waited for.
+    fn is_there(&self, progress: &mut Progress) -> PhysResult<bool> {
+        let now = self.id_of(progress.stream);
+        if now.is_some() && now == progress.id {
+            return Ok(true);
+        }
+        let submitted = progress.submitted.load(Ordering::Acquire);
+        if progress.id.is_some() {
+            self.call(|d| unsafe { (d.context_synchronize)() })?;
+        }
+        // Nothing can be given to a stream that is not there.
+        if progress.id.is_some() || now.is_none() {
+            progress.done = progress.done.max(submitted);
+        }
+        progress.recorded = false;
+        progress.id = now;
+        Ok(now.is_some())
+    }
+
+    /// Puts a timeline whose stream is gone over another one; false when it is not gone.
+    pub fn move_to(&self, timeline: u64, stream: usize) -> PhysResult<bool> {
+        let mut streams = self.streams();
+        let progress = match streams.get_mut(timeline as usize) {
+            Some(progress) => progress,
+            None => return Ok(false),
+        };
+        if self.is_there(progress)? {
+            return Ok(false);
+        }
+        progress.stream = stream;
+        progress.id = self.id_of(stream);
+        Ok(true)
     }
 
     fn streams(&self) -> std::sync::MutexGuard<'_, Vec<Progress>> {
@@ -282,6 +334,11 @@ impl Phys for Cuda {
             None => return Ok(0),
         };
         let (event, stream) = (progress.event as *mut c_void, progress.stream as *mut c_void);
+        if progress.done >= progress.submitted.load(Ordering::Acquire)
+            || !self.is_there(progress)?
+        {
+            return Ok(progress.done);
+        }
         let _inside = self.enter();
         // SAFETY: the event is ours; the stream is alive while the program uses it.
         unsafe {
@@ -310,7 +367,17 @@ impl Phys for Cuda {
     }
 
     fn wait(&self, timeline: u64, value: u64) -> PhysResult<()> {
-        let stream = self.streams().get(timeline as usize).map_or(0, |p| p.stream);
+        let stream = {
+            let mut streams = self.streams();
+            let progress = match streams.get_mut(timeline as usize) {
+                Some(progress) => progress,
+                None => return Ok(()),
+            };
+            if !self.is_there(progress)? {
+                return Ok(());
+            }
+            progress.stream
+        };
         self.call(|d| unsafe { (d.stream_synchronize)(stream as *mut c_void) })?;
         if let Some(progress) = self.streams().get_mut(timeline as usize) {
             progress.done = progress.done.max(value);

@@ -44,6 +44,8 @@ pub struct Shortage {
     pub reserved: u64,
     /// Bytes in live blocks.
     pub allocated: u64,
+    /// Bytes freed that lie in quick bins of streams of other threads.
+    pub quick: u64,
     /// The largest block that would have fitted at once.
     pub largest_free: u64,
     /// Freed bytes that wait for work on another stream.
@@ -65,7 +67,10 @@ impl Shortage {
         if self.quota > 0 && self.reserved + self.requested > self.quota {
             return format!("raise the quota of `{}`, or free blocks", self.pool);
         }
-        let free = self.reserved - self.allocated.min(self.reserved);
+        if self.quick > 0 && self.quick + self.largest_free >= self.requested {
+            return "flush or close the idle streams of other threads".into();
+        }
+        let free = self.reserved.saturating_sub(self.allocated + self.quick);
         if free >= self.requested {
             return "free bytes are scattered: allow address mapping, or allocate the largest \
                     blocks first"
@@ -88,6 +93,9 @@ impl fmt::Display for Shortage {
             self.largest_free,
             self.pending
         )?;
+        if self.quick > 0 {
+            write!(f, ", {} in quick bins of other threads", self.quick)?;
+        }
         if self.quota > 0 {
             write!(f, ", quota {}", self.quota)?;
         }

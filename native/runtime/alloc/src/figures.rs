@@ -46,6 +46,13 @@ impl Allocator {
             .collect()
     }
 
+    /// Keeps findings that could not be told, for the next call.
+    pub fn keep_findings(&self, mut found: Vec<String>) {
+        let kept = &mut self.pool(0).quarantine.found;
+        found.append(kept);
+        *kept = found;
+    }
+
     /// Bytes that a pool (by its number in `NAMES`) holds from the device.
     pub fn reserved(&self, number: usize) -> u64 {
         self.pool(number).store.reserved()

@@ -32,11 +32,13 @@ pub struct Pool {
     pub small_requested_peak: Peak,
     reserved_peak_bytes: u64,
     pending_free_bytes: u64,
-    out_of_memory: u64,
+    /// Requests that failed for want of memory.
+    pub out_of_memory: u64,
     /// Searches that began again.
     pub retries: u64,
     /// Its memory.
     pub store: Store,
+    number: usize,
     pending: VecDeque<(Index, Vec<Fence>)>,
     /// Freed blocks kept from reuse.
     pub quarantine: Quarantine,
@@ -74,6 +76,7 @@ impl Pool {
             out_of_memory: 0,
             retries: 0,
             store: Store::new(g, config, number, addresses, piece)?,
+            number: number as usize,
             pending: VecDeque::new(),
             quarantine: Quarantine::new(name),
             config: config.clone(),
@@ -126,8 +129,6 @@ impl Pool {
             sealed: self.gate.sealed_calls,
         };
         stats.small.requested_bytes.peak = self.small_requested_peak.bytes as u64;
-        stats.small.segment.current = self.store.segments(0);
-        stats.large.segment.current = self.store.segments(1);
         stats
     }
 
@@ -163,10 +164,7 @@ impl Pool {
 
     #[cold]
     fn look_further(&mut self, g: Ground, which: usize, bytes: u64, stream: u32) -> Result<Index> {
-        self.find_more(g, which, bytes, stream).map_err(|error| {
-            self.out_of_memory += 1;
-            self.explain(g, error, bytes)
-        })
+        self.find_more(g, which, bytes, stream).map_err(|error| self.explain(g, error, bytes))
     }
 
     /// Frees a block whose life has ended (state `Pending`).
@@ -315,32 +313,33 @@ impl Pool {
 
     fn grow(&mut self, g: Ground, which: usize, bytes: u64, stream: u32) -> Result<Index> {
         let limits = Limits { quota: self.quota, soft: self.soft_limit(bytes) };
-        let before = self.store.reserved_by();
         let done = self.store.grow(g, &mut self.gate, which, (bytes, stream), limits);
-        self.account(before);
+        self.account();
         done
     }
 
     /// Books a change of what is reserved.
-    fn account(&mut self, before: [u64; 2]) {
-        let now = self.store.reserved_by();
-        for which in 0..2 {
-            let figure = &mut self.tallies[which].reserved_bytes;
-            figure.add(now[which].saturating_sub(before[which]));
-            figure.sub(before[which].saturating_sub(now[which]));
+    fn account(&mut self) {
+        let reserved = self.store.reserved_by();
+        for (which, tally) in self.tallies.iter_mut().enumerate() {
+            tally.reserved_bytes.set(reserved[which]);
+            tally.segment.set(self.store.segments(which));
         }
-        let reserved = now.iter().sum();
-        self.reserved_peak_bytes = self.reserved_peak_bytes.max(reserved);
+        self.reserved_peak_bytes = self.reserved_peak_bytes.max(reserved.iter().sum());
     }
 
     /// Gives back memory with nothing in it; bytes given back.
     pub fn trim(&mut self, g: Ground) -> Result<u64> {
         self.reap(g, false)?;
         while self.forget_oldest(g) {}
-        let before = self.store.reserved_by();
         let done = self.store.trim(g, &mut self.gate);
-        self.account(before);
+        self.account();
         done
+    }
+
+    /// Bytes that lie in quick bins, as the streams' threads count them.
+    fn in_quick_bins(&self, g: Ground) -> u64 {
+        g.streams.slots().map(|slot| g.streams.at(slot).local_of(self.number).held.get()).sum()
     }
 
     /// The refusal with the pool's state in it.
@@ -349,7 +348,8 @@ impl Pool {
             shortage.pool = self.gate.pool;
             shortage.requested = bytes;
             shortage.reserved = self.store.reserved();
-            shortage.allocated = self.allocated();
+            shortage.quick = self.in_quick_bins(g).min(self.allocated());
+            shortage.allocated = self.allocated() - shortage.quick;
             shortage.largest_free = self.largest(g);
             shortage.pending = self.pending_free_bytes;
             shortage.quota = self.quota;

@@ -7,6 +7,7 @@
 //! coalesce.
 
 use std::cell::UnsafeCell;
+use std::sync::atomic::{fence, Ordering};
 
 use crate::bin::{bin_of, least_of};
 use crate::block::{Block, Index, Slab, Word, NIL};
@@ -85,9 +86,12 @@ pub struct Local {
 }
 
 impl Local {
-    /// Blocks in the lists.
+    /// Blocks in the lists. Read by any thread: what went out before what came in, so that
+    /// it is never below zero.
     pub fn blocks(&self) -> u64 {
-        self.came.get() - self.left.get() - self.served.get()
+        let gone = self.served.get() + self.left.get();
+        fence(Ordering::Acquire);
+        self.came.get().saturating_sub(gone)
     }
 
     /// Puts what a pool's side does not see into its figures.
@@ -96,6 +100,7 @@ impl Local {
         let small = &mut stats.small;
         small.allocation.pass(self.served.get(), blocks);
         small.allocated_bytes.pass(self.served_bytes.get(), held);
+        small.active_bytes.pass(self.served_bytes.get(), held);
         small.requested_bytes.pass(self.asked.get(), self.returned.get());
         stats.inactive_split_bytes += held;
     }

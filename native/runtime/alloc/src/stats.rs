@@ -50,6 +50,12 @@ impl Level {
         self.current = self.current.wrapping_sub(amount);
     }
 
+    /// Adds or takes away what is lacking to an amount.
+    pub fn set(&mut self, amount: u64) {
+        self.add(amount.saturating_sub(self.current));
+        self.sub(self.current.saturating_sub(amount));
+    }
+
     /// As it is told.
     pub fn figure(&self) -> Figure {
         let Level { current, peak, allocated } = *self;
@@ -87,6 +93,8 @@ pub struct Tally {
     pub requested_bytes: Level,
     /// Bytes held from the device.
     pub reserved_bytes: Level,
+    /// Segments, or pieces.
+    pub segment: Level,
     /// Bytes freed that wait for other streams.
     pub waiting_bytes: u64,
     /// The peak of allocated and waiting bytes, as far as there were waiting ones.
@@ -128,7 +136,7 @@ impl Tally {
             allocated_bytes: live.figure(),
             requested_bytes: self.requested_bytes.figure(),
             active_bytes: active.figure(),
-            segment: Figure::default(),
+            segment: self.segment.figure(),
         }
     }
 }
@@ -194,7 +202,7 @@ pub struct Stats {
     pub sealed_calls: u64,
     /// Waits on the host, made or refused.
     pub waits: u64,
-    /// Requests that failed.
+    /// Requests that failed for want of memory.
     pub out_of_memory: u64,
     /// Bytes moved by remap.
     pub remapped_bytes: u64,

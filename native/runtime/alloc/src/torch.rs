@@ -11,7 +11,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::os::raw::c_int;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::abi::{failed, guarded};
@@ -19,6 +19,7 @@ use crate::allocator::Allocator;
 use crate::conf::{self, Config};
 use crate::cuda::Cuda;
 use crate::error::{Error, Result};
+use crate::fence::{device, STREAMS};
 use crate::lock::locked;
 use crate::stats::Stats;
 
@@ -30,10 +31,17 @@ const DEVICES: usize = 16;
 
 /// PyTorch's stream as both sides know it.
 struct Known {
-    /// The driver's handle.
-    handle: usize,
+    /// The driver's handle; another one when this one's stream is gone and places are rare.
+    handle: AtomicUsize,
+    timeline: u64,
     own: u32,
     submitted: &'static AtomicU64,
+}
+
+impl Known {
+    fn is(&self, stream: usize) -> bool {
+        self.handle.load(Ordering::Relaxed) == stream
+    }
 }
 
 /// Streams found without a lock; the others behind one. Chosen: PyTorch's pool has 32 a priority.
@@ -108,7 +116,7 @@ impl Torch {
         if let Some(torch) = shared(place) {
             return Ok(torch);
         }
-        let mut config = Config::default();
+        let mut config = Config { piece: conf::WIDE_PIECE, ..Config::default() };
         let options = std::env::var("BEDPLATE_RUNTIME_ALLOC_CONF").unwrap_or_default();
         conf::apply(&mut config, &options)?;
         let cuda = Arc::new(Cuda::open(device as i32).map_err(Error::Device)?);
@@ -129,7 +137,7 @@ impl Torch {
     /// bins; others take the pool's lock. A process has few streams.
     fn stream(&self, stream: usize) -> Result<&'static Known> {
         let near = self.near.iter().map_while(shared);
-        match near.into_iter().find(|known| known.handle == stream) {
+        match near.into_iter().find(|known| known.is(stream)) {
             Some(known) => Ok(known),
             None => self.stream_by_lock(stream),
         }
@@ -138,18 +146,33 @@ impl Torch {
     #[cold]
     fn stream_by_lock(&self, stream: usize) -> Result<&'static Known> {
         let mut streams = locked(&self.streams);
-        if let Some(known) = streams.iter().find(|known| known.handle == stream) {
+        if let Some(known) = streams.iter().find(|known| known.is(stream)) {
             return Ok(known);
         }
-        let (timeline, submitted) = self.cuda.timeline(stream).map_err(crate::fence::device)?;
+        if streams.len() == STREAMS {
+            return self.take_over(&streams, stream);
+        }
+        let (timeline, submitted) = self.cuda.timeline(stream).map_err(device)?;
         let own = self.allocator.open_stream(timeline, 0)?;
-        let known = Known { handle: stream, own, submitted };
+        let known = Known { handle: AtomicUsize::new(stream), timeline, own, submitted };
         let known = match self.near.get(streams.len()) {
             Some(place) => share(place, known),
             None => Box::leak(Box::new(known)),
         };
         streams.push(known);
         Ok(known)
+    }
+
+    /// The place of a stream that is gone, for another.
+    fn take_over(&self, streams: &[&'static Known], stream: usize) -> Result<&'static Known> {
+        for &known in streams {
+            if self.cuda.move_to(known.timeline, stream).map_err(device)? {
+                known.handle.store(stream, Ordering::Release);
+                return Ok(known);
+            }
+        }
+        let text = format!("{STREAMS} streams are in use, which is the most; destroy one first");
+        Err(Error::Invalid(text))
     }
 
     /// Work may have been submitted to the stream until now.
@@ -172,6 +195,14 @@ impl Torch {
 
     fn free(&self, address: u64, stream: usize) -> Result<()> {
         let handle = self.shard(address).remove(&address).ok_or_else(|| unknown(address))?;
+        let freed = self.free_block(handle, stream);
+        if freed.is_err() {
+            self.shard(address).insert(address, handle);
+        }
+        freed
+    }
+
+    fn free_block(&self, handle: u64, stream: usize) -> Result<()> {
         let known = self.stream(stream)?;
         self.advance(known);
         // Nothing on the block's own stream; a fence when another one frees it.

@@ -114,7 +114,7 @@ int32_t bp_runtime_stats(bp_runtime *, uint32_t pool, bp_runtime_stats_out *out)
 int32_t bp_runtime_check(bp_runtime *);
 /* Writes at most `capacity` blocks; `count` is the true number. */
 int32_t bp_runtime_blocks(bp_runtime *, bp_runtime_seen *out, uint64_t capacity, uint64_t *count);
-/* What the sanitizer found since the last call, a line each. */
+/* What the sanitizer found since the last call that had room for it, a line each. */
 int32_t bp_runtime_findings(bp_runtime *, char *buffer, uint64_t capacity, uint64_t *length);
 
 /* `places` and `reserved` get a value a record; either may be null. */

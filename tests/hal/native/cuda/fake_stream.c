@@ -186,6 +186,7 @@ void fake_end_streams(bp_cu_context context) {
 }
 
 FAKE_API cuStreamCreateWithPriority(bp_cu_stream *out, unsigned flags, int priority) {
+    static _Atomic uint64_t streams = 1;
     bp_cu_result result = fake_ready();
     (void)flags;
     (void)priority;
@@ -195,6 +196,7 @@ FAKE_API cuStreamCreateWithPriority(bp_cu_stream *out, unsigned flags, int prior
     if (!stream)
         return BP_CU_OUT_OF_MEMORY;
     stream->context = fake_current;
+    stream->id = ++streams;
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     pthread_create(&stream->thread, NULL, serve, stream);
@@ -204,6 +206,22 @@ FAKE_API cuStreamCreateWithPriority(bp_cu_stream *out, unsigned flags, int prior
     pthread_mutex_unlock(&fake_current->lock);
     *out = stream;
     return BP_CU_SUCCESS;
+}
+
+/* The real one may also read memory that is no stream any more; here it is always told. */
+FAKE_API cuStreamGetId(bp_cu_stream stream, uint64_t *id) {
+    bp_cu_result result = fake_ready();
+    if (result)
+        return result;
+    *id = 1;
+    pthread_mutex_lock(&fake_current->lock);
+    bp_cu_stream found = NULL;
+    for (found = fake_current->streams; found && found != stream; found = found->next)
+        ;
+    if (found)
+        *id = found->id;
+    pthread_mutex_unlock(&fake_current->lock);
+    return found || !stream ? BP_CU_SUCCESS : BP_CU_INVALID_HANDLE;
 }
 
 /* The real one lets queued work finish behind the caller's back; here it is waited for. */

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Placed, Policy};
 use crate::allocator::Allocator;
-use crate::conf::Config;
+use crate::conf::{Config, WIDE_PIECE};
 use crate::error::Result;
 use crate::fake::Fake;
 
@@ -17,10 +17,10 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// With address mapping, or without.
+    /// As under PyTorch, whose traces these mostly are: with address mapping, or without.
     pub fn new(capacity: u64, mapping: bool) -> Result<Ours> {
         let device = Fake::new(capacity, 2 << 20);
-        let config = Config { mapping, ..Config::default() };
+        let config = Config { mapping, piece: WIDE_PIECE, ..Config::default() };
         Ok(Ours { allocator: Allocator::new(Box::new(device), config)?, streams: HashMap::new() })
     }
 }
