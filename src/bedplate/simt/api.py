@@ -3,16 +3,18 @@
 machine = Machine(arch="sm_90")
 x = machine.array(numpy.arange(1024, dtype=numpy.float32))
 machine.load(open("saxpy.ptx").read())["saxpy"][8, 128](numpy.float32(2), x, y, 1024)
+
+What needs LLVM, which takes longer to import than all the rest, is imported when it is asked for.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from bedplate.simt.abi import Window
 from bedplate.simt.arguments import DeviceArray
-from bedplate.simt.checks.check import Checked, check
-from bedplate.simt.checks.check import chosen as checks_of
 from bedplate.simt.checks.finding import Finding
 from bedplate.simt.checks.finding import junit as check_junit
 from bedplate.simt.checks.finding import sarif as check_sarif
-from bedplate.simt.console import Console
 from bedplate.simt.errors import (
     CompilerFailed,
     EnginesDiffer,
@@ -42,7 +44,6 @@ from bedplate.simt.parser import parse
 from bedplate.simt.picture import picture as profile_picture
 from bedplate.simt.ptxas import Resources
 from bedplate.simt.ptxas import read as read_ptxas
-from bedplate.simt.reference import Reference
 from bedplate.simt.report import Report
 from bedplate.simt.request import Request, sizes
 from bedplate.simt.request import changed as changed_arrays
@@ -50,9 +51,34 @@ from bedplate.simt.request import read as read_request
 from bedplate.simt.request import value as argument_value
 from bedplate.simt.sources import Sources
 from bedplate.simt.sources import beside as sources_beside
-from bedplate.simt.stepper import Quit, Stepper
-from bedplate.simt.trace import Issue, Timeline, Tracer, row_json, row_text, timeline
-from bedplate.simt.verify import Verified, verify
+
+if TYPE_CHECKING:
+    from bedplate.simt.checks.check import Checked, check
+    from bedplate.simt.checks.check import chosen as checks_of
+    from bedplate.simt.console import Console
+    from bedplate.simt.reference import Reference
+    from bedplate.simt.stepper import Quit, Stepper
+    from bedplate.simt.trace import Issue, Timeline, Tracer, row_json, row_text, timeline
+    from bedplate.simt.verify import Verified, verify
+
+_LATE = {
+    "Checked": ("checks.check", "Checked"),
+    "Console": ("console", "Console"),
+    "Issue": ("trace", "Issue"),
+    "Quit": ("stepper", "Quit"),
+    "Reference": ("reference", "Reference"),
+    "Stepper": ("stepper", "Stepper"),
+    "Timeline": ("trace", "Timeline"),
+    "Tracer": ("trace", "Tracer"),
+    "Verified": ("verify", "Verified"),
+    "check": ("checks.check", "check"),
+    "checks_of": ("checks.check", "chosen"),
+    "row_json": ("trace", "row_json"),
+    "row_text": ("trace", "row_text"),
+    "timeline": ("trace", "timeline"),
+    "verify": ("verify", "verify"),
+}
+"""Names whose modules import LLVM: where they are, and what they are called there."""
 
 __all__ = [
     "ARCHITECTURES",
@@ -116,3 +142,11 @@ __all__ = [
     "timeline",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, inside = _LATE[name]
+    found = globals()[name] = getattr(import_module(f"bedplate.simt.{module}"), inside)
+    return found

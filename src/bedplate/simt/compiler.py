@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
@@ -145,7 +146,6 @@ def object_code(what: Plan) -> bytes:
     return _compiled(assembly(what), what.graph.function.name, level)
 
 
-@cache
 def entry_code() -> bytes:
     """The object file of a native entry; the same for every kernel."""
     module = ir.Module("entry")
@@ -214,7 +214,8 @@ def features() -> str:
 
 def host_key() -> str:
     """What compiled code depends on besides the kernel."""
-    return f"{llvm.get_host_cpu_name()}:{features()}:{llvm.llvm_version_info}"
+    names = llvm.get_host_cpu_name(), features(), llvm.llvm_version_info, llvmlite.__version__
+    return ":".join(map(str, names))
 
 
 @dataclass(frozen=True)

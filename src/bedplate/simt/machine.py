@@ -22,7 +22,7 @@ import numpy as np
 
 from bedplate.core import nearest
 from bedplate.core.launch import LaunchFault, LaunchRecord, LaunchStatus, Triple
-from bedplate.simt import abi, arguments, graph, grid
+from bedplate.simt import abi, arguments, graph, grid, stored
 from bedplate.simt.arguments import DeviceArray
 from bedplate.simt.errors import LaunchFailed, LaunchInvalid
 from bedplate.simt.memory import DEFAULT_BYTES, HostWindow, Memory
@@ -116,15 +116,17 @@ class Machine:
 
     def load(self, text: str, name: str = "<ptx>") -> LoadedModule:
         """Parse a PTX text and place its variables; raises `PtxInvalid`."""
-        return LoadedModule(self, parse(text, name))
+        return LoadedModule(self, parse(text, name), stored.digest(text))
 
 
 class LoadedModule:
     """A module whose variables have addresses; kernels by their names."""
 
-    def __init__(self, machine: Machine, module: Module) -> None:
+    def __init__(self, machine: Machine, module: Module, digest: str | None = None) -> None:
         self.machine = machine
         self.module = module
+        self.digest = digest
+        """Of the text, for the cache of code; None keeps nothing."""
         self.symbols: dict[str, int] = {}
         functions = module.functions.values()
         own = [variable for function in functions for variable in function.variables]
@@ -212,13 +214,26 @@ class Kernel:
         key = layout, full, tool
         if key not in self._code:
             made = () if tool is None else (tool(),)
+            code = self._object(layout, full, made)
+            self._code[key] = self._compiler.load(code), made[0] if made else None
+        return self._code[key]
+
+    def _object(self, layout: Layout, full: bool, tools: tuple[Tool, ...]) -> bytes:
+        """The object file; without tools, whose places are found while compiling, from disk."""
+
+        def make() -> tuple[Order, bytes]:
             order = self.order(layout)
             plan = self._compiler.plan(
-                self.graph_for(order), self.places, layout, full=full, tools=made, order=order
+                self.graph_for(order), self.places, layout, full=full, tools=tools, order=order
             )
-            code = self._compiler.load(self._compiler.object_code(plan))
-            self._code[key] = code, made[0] if made else None
-        return self._code[key]
+            return order, self._compiler.object_code(plan)
+
+        digest, schedule = self.loaded.digest, self.machine.schedule
+        if digest is None or tools:
+            return make()[1]
+        order, code = stored.code((digest, self.name, repr(layout), str(full), schedule), make)
+        self._orders.setdefault(layout, order)
+        return code
 
     def launch(
         self,

@@ -12,10 +12,11 @@ import math
 import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from bedplate.core.launch import Triple
-from bedplate.simt import graph
+from bedplate.simt import graph, stored
 from bedplate.simt.module import Function, Module
 from bedplate.simt.parser import parse
 from bedplate.simt.schedule import CUTS, Order, waits
@@ -70,10 +71,10 @@ def packed(sizes: Sequence[int]) -> tuple[list[int], int]:
 def native_kernels(text: str, name: str = "<ptx>") -> NativeKernels:
     """Compile every kernel of a PTX text. Raises `PtxInvalid`, `CompilerFailed`."""
     module = parse(text, name)
-    storage = _Storage(module)
+    storage, digest = _Storage(module), stored.digest(text)
     keep: list[Any] = [storage]
     kernels = {
-        kernel: _kernel(module, module.functions[kernel], storage, keep)
+        kernel: _kernel(module, module.functions[kernel], storage, digest, keep)
         for kernel in module.kernels
     }
     return NativeKernels(kernels, keep)
@@ -101,10 +102,11 @@ class _Storage:
         self.addresses = {name: self.base + offset for name, offset in offsets.items()}
 
 
-def _kernel(module: Module, function: Function, storage: _Storage, keep: list[Any]) -> NativeKernel:
+def _kernel(
+    module: Module, function: Function, storage: _Storage, digest: str, keep: list[Any]
+) -> NativeKernel:
     from bedplate.simt import compiler
 
-    made = graph.build(function)
     sizes = [parameter.size for parameter in function.parameters]
     offsets, parameter_bytes = packed(sizes)
     named = zip(function.parameters, offsets, strict=True)
@@ -114,18 +116,23 @@ def _kernel(module: Module, function: Function, storage: _Storage, keep: list[An
         parameter_bytes=parameter_bytes,
     )
 
-    def code(layout: Layout, *, full: bool) -> int:
+    def make(layout: Layout, full: bool) -> tuple[Order, bytes]:
+        made = graph.build(function)
         order: Order = "lowest"
         plan = compiler.plan(made, places, layout, full=full, sited=True)
         if waits(made, plan.uniformity):
             order = "its"
             cut = graph.build(function, CUTS[order])
             plan = compiler.plan(cut, places, layout, full=full, order=order, sited=True)
-        loaded = compiler.load(compiler.object_code(plan))
+        return order, compiler.object_code(plan)
+
+    def code(layout: Layout, *, full: bool) -> int:
+        parts = digest, function.name, repr(layout), str(full), "native"
+        loaded = compiler.load(stored.code(parts, partial(make, layout, full))[1])
         keep.append(loaded)
         return loaded.address
 
-    entry, facts, library = compiler.load_entry(compiler.entry_code())
+    entry, facts, library = compiler.load_entry(_entry_code())
     names = sorted(places.symbols, key=places.symbols.__getitem__)
     symbols = (ctypes.c_uint64 * max(len(names), 1))(*(storage.addresses[n] for n in names))
     texts, starts = _texts(function)
@@ -148,6 +155,13 @@ def _kernel(module: Module, function: Function, storage: _Storage, keep: list[An
         min(MOST_THREADS, math.prod(most)) if most else MOST_THREADS,
         _triple(required) if required else None,
     )
+
+
+@cache
+def _entry_code() -> bytes:
+    from bedplate.simt import compiler
+
+    return stored.code(("entry",), lambda: ("lowest", compiler.entry_code()))[1]
 
 
 def _triple(sizes: Sequence[int]) -> Triple:
