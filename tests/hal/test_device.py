@@ -23,7 +23,8 @@ from bedplate.hal.api import (
     open_device,
     parse_spec,
 )
-from bedplate.hal.device import read_info
+from bedplate.hal.device import read_claims, read_info
+from bedplate.hal.external import import_memory
 from bedplate.hal.native import ffi
 from bedplate.hal.open import load
 
@@ -238,3 +239,83 @@ def test_claims_without_end_are_refused(tmp_path: Path) -> None:
     backend = load(str(foreign.register(foreign.build(tmp_path, "endless", body), "endless")))
     with pytest.raises(HalError, match="4097 capabilities"):
         read_info(backend, 0)
+
+
+def test_as_many_claims_as_there_is_room_for_are_read(tmp_path: Path) -> None:
+    """4,096 are not too many; numbers without a name keep their number."""
+    body = """
+    static int32_t properties(uint32_t index, bp_device_properties *out) { return 0; }
+    static int32_t claims(uint32_t i, bp_capability *out, uint32_t room, uint32_t *count) {
+        for (uint32_t k = 0; k < room; k++)
+            out[k] = (bp_capability){.id = 100000 + k, .value = k};
+        *count = room;
+        return 0;
+    }
+    QUERY { core.properties = properties; core.capabilities = claims; *out = &api; return 0; }
+    """
+    backend = load(str(foreign.register(foreign.build(tmp_path, "full", body), "full")))
+    claims = read_claims(backend, 0)
+    assert len(claims) == 4096
+    assert claims["cap_104095"] == 4095
+
+
+def test_dimensions_of_one_are_written_and_read(device: Device) -> None:
+    """Only a dimension of none has nothing to copy, the first way and by bytes."""
+    for shape in ((1, 3), (3, 1), (1,)):
+        array = np.arange(np.prod(shape), dtype="f4").reshape(shape) + 1
+        tensor = device.upload(array)
+        np.testing.assert_array_equal(device.download(tensor), array)
+        np.testing.assert_array_equal(device.read_bytes(tensor.range), array.view("u1").ravel())
+
+
+def test_bytes_read_are_a_copy(device: Device) -> None:
+    """What is written later does not change them."""
+    tensor = device.upload(np.ones(4, "u1"))
+    before = device.read_bytes(tensor.range)
+    device.write(tensor, np.zeros(4, "u1"))
+    assert before.tolist() == [1, 1, 1, 1]
+
+
+def test_borrowed_memory_stays_its_owners(device: Device) -> None:
+    """A buffer over a handle has its bytes, and giving the buffer back gives nothing back."""
+    owner = device.allocate(256)
+    lent = device.borrow(owner.handle)
+    assert (lent.handle, lent.bytes, lent.borrowed) == (owner.handle, 256, True)
+    lent.view("u1")[:] = 7
+    lent.release()
+    assert owner.view("u1").tolist() == [7] * 256
+    with pytest.raises(InvalidArgument):
+        device.borrow(owner.handle + 1)
+
+
+def test_the_native_table_is_the_backends(device: Device) -> None:
+    """Native code above the HAL finds the size of the table where the ABI has it."""
+    api = ffi.cast("bp_api *", device.native_api)
+    assert api == device.api
+    assert api.head.struct_size == device.api.head.struct_size > 0
+
+
+def test_a_closed_device_has_no_handle_and_ends_once(device: Device) -> None:
+    """Its handle is 0, which no table takes."""
+    device.close()
+    assert (device.handle, device.closed) == (0, True)
+    device.close()
+
+
+def test_a_module_of_an_image_is_a_module() -> None:
+    """`load_module` gives what it loaded."""
+    with open_device("opencl", trust_claims=True) as device:
+        source = b"kernel void nothing(global float *x) { x[0] = 1; }"
+        module = device.load_module("opencl_c", source, "one")
+        assert module.kernel("nothing").name == "nothing"
+
+
+@pytest.mark.parametrize("descriptor", [-1, -7])
+def test_a_descriptor_that_is_none_is_refused_here(device: Device, descriptor: int) -> None:
+    """And 0 is one: the device is asked, which says what it cannot do."""
+    with pytest.raises(InvalidArgument, match=f"descriptor {descriptor}"):
+        import_memory(device, descriptor, 16)
+    with pytest.raises(Unsupported):
+        import_memory(device, 0, 16)
+    with pytest.raises(InvalidArgument, match="0 bytes"):
+        import_memory(device, 0, 0)

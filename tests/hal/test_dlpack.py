@@ -179,6 +179,21 @@ def test_imported_memory_is_held_until_release(device: Device) -> None:
     assert seen() is None
 
 
+def test_memory_is_given_back_once() -> None:
+    """A second call does nothing: the owner's deleter frees."""
+    array = np.zeros(100, "u1")
+    seen = weakref.ref(array)
+    elements, give_back = dlpack.take(array.__dlpack__(max_version=dlpack.VERSION))
+    assert elements.shape == (100,)
+    del array
+    gc.collect()
+    assert seen() is not None
+    give_back()
+    gc.collect()
+    assert seen() is None
+    give_back()
+
+
 def test_closing_gives_imports_back() -> None:
     """Also those whose tensor nobody holds any more."""
     array = np.zeros(1000, "u1")

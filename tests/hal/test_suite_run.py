@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.hal import foreign
 
-from bedplate.hal.errors import HalError
+from bedplate.hal.conform import conform
+from bedplate.hal.errors import HalError, NotFound
 from bedplate.hal.suite.registry import Case
 from bedplate.hal.suite.run import run, select, worker_command
 
@@ -143,3 +144,9 @@ def test_what_a_library_prints_is_no_answer(tmp_path: Path) -> None:
     results = run(select(frozenset(), "quick")[:2], worker_command(str(manifest)))
     assert {result.verdict for result in results} == {"fail"}
     assert all("the device does not open" in str(result.reason) for result in results)
+
+
+def test_an_index_past_the_last_device_is_refused() -> None:
+    """By the number of devices there are, before a case runs."""
+    with pytest.raises(NotFound, match="cpu has no device 1"):
+        conform("cpu", 1, tier="quick")
