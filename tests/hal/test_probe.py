@@ -215,7 +215,15 @@ def test_an_odd_end_or_answer_is_a_refusal(tmp_path: Path, body: str, words: str
 
 
 @pytest.mark.parametrize(
-    "content", ["[" * 4000, '{"devices": 1e400%s}', '{"devices": -3%s}', '{"devices": 4294967296%s}', '{"devices": true%s}', "{"]
+    "content",
+    [
+        "[" * 4000,
+        '{"devices": 1e400%s}',
+        '{"devices": -3%s}',
+        '{"devices": 4294967296%s}',
+        '{"devices": true%s}',
+        "{",
+    ],
 )
 def test_a_cache_that_is_garbage_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
