@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.simt.texts import head, whole
 
 from bedplate.simt.api import Machine, verify
 
-HEAD = """.version 9.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 cell, .param .u64 out)
-{
-.reg .pred %p<9>;
-.reg .b32 %r<12>;
-.reg .f32 %f<4>;
-.reg .f64 %d<4>;
-.reg .b64 %rd<12>;
-.shared .align 8 .b8 tile[8];
-ld.param.u64 %rd1, [cell];
+HEAD = (
+    head("cell:u64 out:u64", 8)
+    + """ld.param.u64 %rd1, [cell];
 ld.param.u64 %rd2, [out];
 mov.u32 %r1, %tid.x;
 mul.wide.u32 %rd3, %r1, 8;
@@ -29,6 +21,7 @@ mul.lo.u64 %rd6, %rd6, 6364136223846793005;
 cvt.rn.f32.u32 %f1, %r1;
 cvt.rn.f64.u32 %d1, %r2;
 """
+)
 SOURCES = {"32": "%r2", "64": "%rd6", "f32": "%f1", "f64": "%d1"}
 RESULTS = {"32": "%r3", "64": "%rd7", "f32": "%f2", "f64": "%d2"}
 CASES = [
@@ -57,7 +50,7 @@ def test_both_engines(machine: Machine, name: str) -> None:
     """In global memory, and in shared memory from its junk, by a part of the lanes."""
     lines = ["setp.lt.u32 %p1, %r1, 40;", *operation(name, "global", "%rd1")]
     lines += ["add.s64 %rd4, %rd4, 1024;", *operation(name, "shared", "tile")]
-    text = "\n".join([HEAD, *lines, "ret;", "}"])
+    text = whole(HEAD, *lines)
     cell = machine.array(np.array([5], np.uint64))
     out = machine.array(np.zeros(256, np.uint64))
     verify(machine.load(text, "k.ptx")["k"], 2, 64, (cell, out))
@@ -65,7 +58,7 @@ def test_both_engines(machine: Machine, name: str) -> None:
 
 def test_sums_of_many_blocks() -> None:
     """Two host threads add to one cell and none is lost; float sums run in order."""
-    text = "\n".join([HEAD, "red.global.add.u32 [%rd1], 1;", "ret;", "}"])
+    text = whole(HEAD, "red.global.add.u32 [%rd1], 1;")
     floats = text.replace("add.u32 [%rd1], 1", "add.f32 [%rd1], 0f3F800000")
     with Machine(threads=2, memory=1 << 20) as machine:
         cell = machine.array(np.zeros(1, np.uint64))
@@ -84,6 +77,6 @@ def test_subnormal_sums_are_flushed_in_global_memory(machine: Machine) -> None:
     lines += ["red.global.add.f32 [%rd1], %f3;"]
     cell = machine.array(np.array([5], np.uint64))
     out = machine.array(np.zeros(256, np.uint64))
-    machine.load("\n".join([HEAD, *lines, "ret;", "}"]))["k"][1, 1](cell, out)
+    machine.load(whole(HEAD, *lines))["k"][1, 1](cell, out)
     assert cell.numpy()[0] == 0
     assert out.numpy()[0] == 8

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.simt.test_schedule import HEAD, LOCK
 from tests.simt.test_trace import SPLIT
+from tests.simt.texts import whole
 
 from bedplate.simt.api import Console, LaunchFailed, Machine, Quit, Reference, Sources
 
@@ -201,10 +202,12 @@ bar.sync 0;
 st.global.u32 [%rd4], 0x40400000;
 """
     with Machine(threads=1, memory=1 << 20, schedule=schedule) as machine:
-        session = Session(machine, "\n".join([HEAD, body, "ret;", "}"]), 33, arrays=2)
-        # Line 11 + the fifth of the body: behind the barrier.
+        text = whole(HEAD, body)
+        session = Session(machine, text, 33, arrays=2)
+        behind = text[: text.index("st.global")].count("\n") + 1
         session.run(
-            "b 21", "c", "si", "x/2xw tile", "x/d shared:4", "x/f %rd4", "x/2xb %rd4+2", "lane 3",
+            f"b {behind}", "c", "si", "x/2xw tile", "x/d shared:4", "x/f %rd4", "x/2xb %rd4+2",
+            "lane 3",
             "x/u %rd4-12", "x/2g 0x10", "x/x %rd4+1", "x/9999999 0", "x/1x 1-", "lane 32",
         )  # fmt: skip
     assert session.after("x/2xw tile") == ["shared 0x0:  0xa5a5a5a5  0x27"]
@@ -272,7 +275,7 @@ def test_a_fault_can_be_looked_at(machine: Machine) -> None:
 def test_the_deadlock_of_a_lock() -> None:
     """Under `ipdom` the stack shows the lane that holds the lock and cannot run."""
     with Machine(threads=1, memory=1 << 20, schedule="ipdom") as machine:
-        session = Session(machine, "\n".join([HEAD, LOCK, "ret;", "}"]), 32, arrays=2)
+        session = Session(machine, whole(HEAD, LOCK), 32, arrays=2)
         with pytest.raises(LaunchFailed, match="SIMT deadlock"):
             session.run("b SPIN", "c", "c", "mask", "d", "c")
     assert session.after("mask")[0].startswith("-" + "#" * 31)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simt import programs
+from tests.simt.texts import head, whole
 
 from bedplate.simt import banks, coalescing
 from bedplate.simt.api import Kernel, Machine
@@ -18,26 +19,19 @@ from bedplate.simt.interpreter.engine import Grid
 from bedplate.simt.machine import LaunchShape
 from bedplate.simt.tally import Tally
 
-HEAD = """.version 9.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p, .param .u32 base, .param .u32 limit)
-{
-.reg .pred %p<4>;
-.reg .b16 %h<4>;
-.reg .b32 %r<12>;
-.reg .b64 %rd<9>;
-.shared .align 16 .b8 tile[16384];
-ld.param.u64 %rd1, [p];
+HEAD = (
+    head("p:u64 base:u32 limit:u32", 16384)
+    + """ld.param.u64 %rd1, [p];
 ld.param.u32 %r8, [base];
 ld.param.u32 %r9, [limit];
 mov.u32 %r1, %tid.x;
 """
+)
 
 
 def kernel(machine: Machine, *lines: str) -> Kernel:
     """A kernel with an array in %rd1, two numbers in %r8 and %r9, and %tid.x in %r1."""
-    return machine.load("\n".join([HEAD, *lines, "ret;", "}"]), "k.ptx")["k"]
+    return machine.load(whole(HEAD, *lines), "k.ptx")["k"]
 
 
 def both(made: Kernel, grid: Any, block: Any, values: Any) -> dict[int, Count]:

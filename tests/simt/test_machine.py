@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.simt.texts import head, whole
 
 from bedplate.simt.api import (
     HostWindow,
@@ -17,22 +18,17 @@ from bedplate.simt.api import (
     OutOfDeviceMemory,
 )
 
-HEAD = """.version 9.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p)
-{
-.reg .pred %p<4>;
-.reg .b32 %r<9>;
-.reg .b64 %rd<9>;
-ld.param.u64 %rd1, [p];
+HEAD = (
+    head("p:u64")
+    + """ld.param.u64 %rd1, [p];
 mov.u32 %r1, %tid.x;
 """
+)
 
 
 def kernel(machine: Machine, *lines: str) -> Kernel:
     """A kernel with the address in %rd1 and %tid.x in %r1."""
-    return machine.load("\n".join([HEAD, *lines, "ret;", "}"]), "k.ptx")["k"]
+    return machine.load(whole(HEAD, *lines), "k.ptx")["k"]
 
 
 def test_a_wild_address_is_a_fault_with_its_place(machine: Machine) -> None:
@@ -41,7 +37,7 @@ def test_a_wild_address_is_a_fault_with_its_place(machine: Machine) -> None:
     lines = ["mul.wide.u32 %rd2, %r1, 4;", "add.s64 %rd3, %rd1, %rd2;", "setp.eq.u32 %p1, %r1, 5;"]
     lines += ["@%p1 mov.u64 %rd3, 64;", "st.global.u32 [%rd3], %r1;"]
     launched = kernel(machine, *lines)
-    with pytest.raises(LaunchFailed, match=r"0x40 is in no allocation.*k.ptx:16 st") as raised:
+    with pytest.raises(LaunchFailed, match=r"0x40 is in no allocation.*k.ptx:18 st") as raised:
         launched[2, 33](data)
     fault = raised.value.fault
     assert fault is not None

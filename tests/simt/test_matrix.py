@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.simt.texts import head, whole
 
 from bedplate.simt.api import LaunchFailed, Machine, PtxInvalid, verify
 
-HEAD = """.version 9.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c)
-{
-.reg .pred %p<5>;
-.reg .b32 %r<40>;
-.reg .f32 %f<40>;
-.reg .b64 %rd<20>;
-.shared .align 16 .b8 tile[1024];
-ld.param.u64 %rd1, [a];
+HEAD = (
+    head("a:u64 b:u64 c:u64", 1024)
+    + """ld.param.u64 %rd1, [a];
 ld.param.u64 %rd2, [b];
 ld.param.u64 %rd3, [c];
 mov.u32 %r1, %tid.x;
 """
+)
 COPY = """
 mul.wide.u32 %rd4, %r1, 16;
 add.s64 %rd5, %rd1, %rd4;
@@ -73,7 +67,7 @@ wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd3], {%f1,%f2,%f3,%f4,%f5,
 
 def program(*parts: str) -> str:
     """A kernel of these parts."""
-    return "\n".join([HEAD, *parts, "ret;", "}"])
+    return whole(HEAD, *parts)
 
 
 def bounded(got: np.ndarray, a: np.ndarray, b: np.ndarray, c: float = 0.0) -> None:

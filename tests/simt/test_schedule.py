@@ -7,24 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.simt import programs
+from tests.simt.texts import head, whole
 
 from bedplate.simt.api import LaunchFailed, Machine, verify
 
-HEAD = """.version 9.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 cells, .param .u64 out)
-{
-.reg .pred %p<9>;
-.reg .b32 %r<12>;
-.reg .b64 %rd<12>;
-.shared .align 4 .b8 tile[256];
-ld.param.u64 %rd1, [cells];
+HEAD = (
+    head("cells:u64 out:u64", 256)
+    + """ld.param.u64 %rd1, [cells];
 ld.param.u64 %rd2, [out];
 mov.u32 %r1, %tid.x;
 mul.wide.u32 %rd3, %r1, 4;
 add.s64 %rd4, %rd2, %rd3;
 """
+)
 LOCK = """
 SPIN:
 atom.global.cas.b32 %r2, [%rd1], 0, 1;
@@ -95,7 +90,7 @@ def launch(body: str, threads: int, *, fast: bool = True, **options: Any) -> Any
     with Machine(threads=1, memory=1 << 20, **options) as machine:
         cells = machine.array(np.zeros(4, np.uint32))
         out = machine.array(np.zeros(128, np.uint32))
-        kernel = machine.load("\n".join([HEAD, body, "ret;", "}"]), "k.ptx")["k"]
+        kernel = machine.load(whole(HEAD, body), "k.ptx")["k"]
         verify(kernel, 1, threads, (cells, out))
         once = cells.numpy().tolist(), out.numpy().tolist()
         if fast:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.simt.texts import head, whole
 
 from bedplate.simt.api import LaunchFailed, Machine, verify
 
-HEAD = """.version 9.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 out)
-{
-.reg .pred %p<9>;
-.reg .b32 %r<12>;
-.reg .b64 %rd<9>;
-ld.param.u64 %rd1, [out];
+HEAD = (
+    head("out:u64")
+    + """ld.param.u64 %rd1, [out];
 mov.u32 %r1, %tid.x;
 mul.wide.u32 %rd2, %r1, 4;
 add.s64 %rd3, %rd1, %rd2;
@@ -24,13 +19,14 @@ and.b32 %r3, %r2, 5;
 setp.gt.u32 %p1, %r3, 3;
 mov.u32 %r9, 0;
 """
+)
 LANE = np.arange(32, dtype=np.int64)
 VALUE = LANE * 7 & 5
 
 
 def run(machine: Machine, *lines: str, plain: bool = False) -> list[int]:
     """%r9 of 32 lanes, by both engines; `plain` runs the fast one as it is used too."""
-    text = "\n".join([HEAD, *lines, "st.global.u32 [%rd3], %r9;", "ret;", "}"])
+    text = whole(HEAD, *lines, "st.global.u32 [%rd3], %r9;")
     out = machine.array(np.zeros(32, np.uint32))
     kernel = machine.load(text, "k.ptx")["k"]
     verify(kernel, 1, 32, (out,))

@@ -13,7 +13,7 @@ REGISTERS = """.reg .pred %p<9>;
 
 
 def head(parameters: str, shared: int = 0) -> str:
-    """A kernel `k` up to its first instruction, which is line 14, or 13 without `tile`.
+    """A kernel `k` up to its first instruction, which is line 13, or 12 without `tile`.
 
     `parameters` are words such as `cells:u64`; `shared` bytes are at `tile`.
     """

@@ -1,31 +1,5 @@
 """Importing this registers every instruction of the reference."""
 
-from bedplate.simt.interpreter import (
-    atomic,
-    carry,
-    comparison,
-    conversion,
-    copy,
-    floating,
-    integer,
-    matrix,
-    memory,
-    movement,
-    packing,
-    sync,
-)
+from bedplate.simt.signature import classes
 
-__all__ = [
-    "atomic",
-    "carry",
-    "comparison",
-    "conversion",
-    "copy",
-    "floating",
-    "integer",
-    "matrix",
-    "memory",
-    "movement",
-    "packing",
-    "sync",
-]
+classes.register("bedplate.simt.interpreter")

@@ -1,31 +1,5 @@
 """Importing this registers every lowering."""
 
-from bedplate.simt.lowering import (
-    atomic,
-    carry,
-    comparison,
-    conversion,
-    copy,
-    floating,
-    integer,
-    matrix,
-    memory,
-    movement,
-    packing,
-    sync,
-)
+from bedplate.simt.signature import classes
 
-__all__ = [
-    "atomic",
-    "carry",
-    "comparison",
-    "conversion",
-    "copy",
-    "floating",
-    "integer",
-    "matrix",
-    "memory",
-    "movement",
-    "packing",
-    "sync",
-]
+classes.register("bedplate.simt.lowering")
