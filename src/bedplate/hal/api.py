@@ -17,6 +17,7 @@ from bedplate.hal.conform import DeviceReport, explain_cases, liar_index, seed_l
 from bedplate.hal.conform import conform as conform_backend
 from bedplate.hal.conform import exit_code as conform_exit_code
 from bedplate.hal.conform import junit as conform_junit
+from bedplate.hal.counting import counted
 from bedplate.hal.device import Device, DeviceInfo
 from bedplate.hal.doctor import Finding, ListedBackend, examine, listing
 from bedplate.hal.dtype import DType, as_dtype
@@ -114,6 +115,7 @@ __all__ = [
     "conform_backend",
     "conform_exit_code",
     "conform_junit",
+    "counted",
     "examine",
     "explain_cases",
     "export_memory",

@@ -1,63 +1,61 @@
 """The gate `steady_state`: a real engine serves, and nobody calls the driver.
 
-The counting pools and a counting device watch a window of steps with random
-prompts on the packaged model. One allocation, release or full wait is a failure.
+The HAL's counting driver and the pools watch a window of steps with random prompts on
+the packaged model. One call that makes memory, a queue, a timeline, a module or a graph,
+gives one back or waits for all of a queue is a failure, from Python or native code.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bedplate.core.errors import BedplateError
 from bedplate.core.gates import Finding, GateResult, GateVerdict
-from bedplate.hal.api import Device, Queue
+from bedplate.hal.api import Device, Queue, counted
 from bedplate.serving.load import Engine, EngineOptions
 from bedplate.serving.packaged import DEFAULT_MODEL
 from bedplate.serving.sampling import Sampling
 
-WATCHED = ((Device, "allocate"), (Device, "release_memory"), (Queue, "synchronize"))
-
 
 @contextmanager
-def driver_calls() -> Iterator[list[str]]:
-    """What asks the HAL for memory, gives it back or waits for all of a queue, by name.
+def driver_calls(device: Device) -> Iterator[Counter[str]]:
+    """What asks the driver for something, gives it back, or waits for all of a queue.
 
-    Changes the classes for the time being, so one at a time in a process.
+    One at a time in a process, as `counted`.
     """
-    seen: list[str] = []
-    true = [(kind, name, getattr(kind, name)) for kind, name in WATCHED]
-    for kind, name, function in true:
-        setattr(kind, name, _counted(function, name, seen))
-    try:
-        yield seen
-    finally:
-        for kind, name, function in true:
-            setattr(kind, name, function)
+    kind: Any = Queue
+    true = kind.synchronize
+    with counted(device) as seen:
+
+        def synchronize(queue: Queue, *words: Any, **more: Any) -> None:
+            seen["queue.synchronize"] += 1
+            true(queue, *words, **more)
+
+        kind.synchronize = synchronize
+        try:
+            yield seen
+        finally:
+            kind.synchronize = true
 
 
-def _counted(function, name: str, seen: list[str]):  # type: ignore[no-untyped-def]
-    def counted(*words, **more):  # type: ignore[no-untyped-def]
-        seen.append(name)
-        return function(*words, **more)
-
-    return counted
-
-
-def steady(engine: Engine, steps: int, seed: int = 7) -> list[str]:
+def steady(engine: Engine, steps: int, seed: int = 7) -> Counter[str]:
     """The driver's calls in a window of at least `steps` steps, pools included."""
     draw = np.random.default_rng(seed)
     first, before = engine.stats().steps, engine.pools.driver_calls_since_seal()
     sampling = Sampling(temperature=0, max_tokens=60, ignore_eos=True)
-    with driver_calls() as seen:
+    with driver_calls(engine.device) as seen:
         while engine.stats().steps < first + steps:
             lengths = draw.integers(1, 60, draw.integers(1, 9))
             prompts = [[int(i) for i in draw.integers(3, 90, length)] for length in lengths]
             engine.generate(prompts, sampling)
-    return seen + ["pool"] * (engine.pools.driver_calls_since_seal() - before)
+    seen["pool"] += engine.pools.driver_calls_since_seal() - before
+    return +seen
 
 
 class SteadyState:
@@ -83,7 +81,7 @@ class SteadyState:
         except BedplateError as error:
             return GateResult(self.name, GateVerdict.NOT_RUN, str(error))
         if calls:
-            what = ", ".join(f"{calls.count(call)} {call}" for call in sorted(set(calls)))
+            what = ", ".join(f"{count} {call}" for call, count in sorted(calls.items()))
             found = Finding(
                 here.relative_to(tree.resolve()).as_posix(),
                 None,
