@@ -223,3 +223,24 @@ def test_a_profile_as_page_and_picture(
     file.write_text(json.dumps(document))
     assert main(["simt", "report", str(file), "--html", str(page)]) == 2
     assert "is no profile" in capsys.readouterr().err
+
+
+def test_printf_is_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a launch that fails too; beside a document it is on standard error."""
+    text = (Path(__file__).parents[1] / "simt" / "kernels" / "print.sm_90a.ptx").read_text()
+    path = tmp_path / "print.ptx"
+    path.write_text(text)
+    words = ["simt", "run", str(path), *("--kernel", "many", "--arg", "s32:1")]
+    words += ["--grid", "2", "--block", "2"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("0.0.0\n0.1.0\n1.0.0\n1.1.0\n")
+    assert main([*words, "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("{")
+    assert "1.1.0\n" in said.err
+    assert main([*words[:5], "--arg", "s32:1500", *words[7:]]) == 0
+    assert "printf: 1904 more calls found no room" in capsys.readouterr().out
+    head, many, rest = text.partition(".visible .entry many(")
+    path.write_text(head + many + rest.replace("\tret;", "\ttrap;", 1))
+    assert main(words) == 1
+    assert capsys.readouterr().out.startswith("0.0.0\n0.1.0\n")

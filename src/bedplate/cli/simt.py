@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,15 @@ from bedplate.core.errors import EXIT_DONE, UsageError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from bedplate.simt.api import DeviceArray, LoadedModule, Request, Verified
+    from bedplate.simt.api import (
+        DeviceArray,
+        Kernel,
+        LaunchFailed,
+        LoadedModule,
+        Request,
+        Run,
+        Verified,
+    )
 
 ARGUMENT = "f32:2, arange:f32[1024] (also zeros, ones, random), or a .npy file; again for each"
 MODES = ("verify", "profile", "check", "trace", "step")
@@ -109,9 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif arguments.profile:
             record = profile.run(arguments, kernel, request, values, text)
         else:
-            launched = kernel.launch(
-                request.grid, request.block, values, dynamic_shared=request.shared
-            )
+            launched = _launch(arguments, kernel, request, values)
             record = launched.record
         for array, file in saves:
             _write(array, file)
@@ -121,6 +128,29 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _print_words(arguments, verified, outputs)
     return code
+
+
+def _launch(
+    arguments: argparse.Namespace, kernel: Kernel, request: Request, values: list[Any]
+) -> Run:
+    """A plain launch, with what it prints; also of one that fails."""
+    from bedplate.simt.api import LaunchFailed
+
+    try:
+        launched = kernel.launch(request.grid, request.block, values, dynamic_shared=request.shared)
+    except LaunchFailed as failure:
+        _print_printed(arguments, failure)
+        raise
+    _print_printed(arguments, launched)
+    return launched
+
+
+def _print_printed(arguments: argparse.Namespace, told: Run | LaunchFailed) -> None:
+    """What `printf` said on standard output; beside a document on standard error."""
+    stream = sys.stderr if arguments.json else sys.stdout
+    stream.write(told.printed)
+    if told.printed_lost:
+        note(arguments, f"printf: {told.printed_lost} more calls found no room")
 
 
 def _request(arguments: argparse.Namespace) -> Request:

@@ -9,7 +9,7 @@ calling thread and returns 0, or minus a `Code` with the fault record filled in.
 from __future__ import annotations
 
 import ctypes
-from ctypes import Structure, c_int32, c_uint32, c_uint64, c_void_p
+from ctypes import Structure, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
 from enum import IntEnum
 
 GLOBAL_BASE = 0x7F00_0000_0000
@@ -20,6 +20,10 @@ LOCAL_BASE = 0x0200_0000_0000
 """Generic addresses of a thread's local memory."""
 DONE = -1
 FAULTED = -2
+
+
+PRINT_BYTES = 256
+"""Of the arguments of one `printf`: 32 of 8 bytes."""
 
 
 class Code(IntEnum):
@@ -69,6 +73,24 @@ class TraceRecord(Structure):
 
 class Trace(Structure):
     """A buffer of records; `used` also counts those that found no room."""
+
+    _fields_ = [("records", c_uint64), ("capacity", c_uint64), ("used", c_uint64)]
+
+
+class PrintRecord(Structure):
+    """One lane's call of `printf`: its format's address and its arguments (`printing`)."""
+
+    _fields_ = [
+        ("format", c_uint64),
+        ("block", c_uint64),
+        ("thread", c_uint32),
+        ("bytes", c_uint32),
+        ("data", c_uint8 * PRINT_BYTES),
+    ]
+
+
+class Ring(Structure):
+    """Room for calls of `printf`; `used` also counts those that found none."""
 
     _fields_ = [("records", c_uint64), ("capacity", c_uint64), ("used", c_uint64)]
 

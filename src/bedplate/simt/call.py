@@ -30,7 +30,10 @@ from bedplate.simt.module import (
     VariableAddress,
     Vector,
 )
+from bedplate.simt.scalar import SCALARS
 from bedplate.simt.signature import table
+from bedplate.simt.signature.base import Form
+from bedplate.simt.signature.printing import PRINT
 
 if TYPE_CHECKING:
     from bedplate.simt.parser import Parser
@@ -39,6 +42,8 @@ MOST_INSTRUCTIONS = 1 << 20
 """Of a kernel with all that it calls; the largest in common use have some ten thousand."""
 ASSERT = "__assertfail"
 """What compilers call for `assert`."""
+PRINTF = "vprintf"
+"""What they call for `printf`; its second argument points to the values, wherever they are."""
 
 
 def read(
@@ -121,6 +126,9 @@ class Inliner:
                 code.append(replace(made, number=len(code)))
                 continue
             callee = self._callee(made)
+            if callee is None and _target(made) == PRINTF:
+                code += _printing(made, len(code), registers)
+                continue
             if callee is None:
                 trap, slots = table.find("trap")[0]
                 code.append(replace(made, number=len(code), form=trap, slots=slots, operands={}))
@@ -140,20 +148,25 @@ class Inliner:
 
     def _callee(self, made: Instruction) -> Function | None:
         """The function that is called, None for a failed assertion."""
-        target = made.operands["target"]
-        assert isinstance(target, Name)
-        if target.text == ASSERT:
+        target = _target(made)
+        if target == ASSERT:
             return None
-        if target.text in self._open:
-            refuse(self.name, made.place, f"{target.text} calls itself, which is not supported")
-        callee = self.functions.get(target.text)
+        if target == PRINTF and target not in self.functions:
+            self._check(made, target, "arguments", [8, 8])
+            self._check(made, target, "results", [4])
+            return None
+        if target in self._open:
+            refuse(self.name, made.place, f"{target} calls itself, which is not supported")
+        callee = self.functions.get(target)
         if callee is None:
-            refuse(self.name, made.place, f"the function {target.text!r} has no body in this text")
+            refuse(self.name, made.place, f"the function {target!r} has no body in this text")
         for formal, name in ((callee.parameters, "arguments"), (callee.results, "results")):
-            given = _variables(made, name)
-            if [v.size for v in formal] != [v.size for v in given]:
-                refuse(self.name, made.place, f"the {name} are not those of {target.text}")
+            self._check(made, target, name, [variable.size for variable in formal])
         return self.expanded(callee)
+
+    def _check(self, made: Instruction, target: str, name: str, sizes: Sequence[int]) -> None:
+        if [variable.size for variable in _variables(made, name)] != sizes:
+            refuse(self.name, made.place, f"the {name} are not those of {target}")
 
     def _place(
         self,
@@ -179,6 +192,40 @@ class Inliner:
                 code.append(body.instruction(made, len(code)))
         labels |= {prefix + label: first + number for label, number in callee.labels.items()}
         labels[prefix] = len(code)
+
+
+def _target(call: Instruction) -> str:
+    target = call.operands["target"]
+    assert isinstance(target, Name)
+    return target.text
+
+
+def _printing(call: Instruction, number: int, registers: list[Register]) -> list[Instruction]:
+    """A `printf`: its two arguments, the call, and its result, in registers of their own."""
+    wide, word = SCALARS["b64"], SCALARS["b32"]
+    format_, values, result = (
+        Register(f"%printf{len(registers) + place}", scalar, len(registers) + place)
+        for place, scalar in enumerate((wide, wide, word))
+    )
+    registers += [format_, values, result]
+    first, second = _variables(call, "arguments")
+    (back,) = _variables(call, "results")
+    (load, loads), (store, stores) = (table.find(n)[0] for n in ("ld.local.b64", "st.local.b32"))
+
+    def made(place: int, form: Form, slots: Mapping[str, str], **operands: Operand) -> Instruction:
+        types = {slot: SCALARS[slots[slot]] for slot in ("T",) if slot in slots}
+        for part in (*form.outputs, *form.inputs):
+            types[part.name] = types["T"] if part.type == "T" else SCALARS[part.type]
+        return replace(
+            call, number=number + place, form=form, slots=slots, types=types, operands=operands
+        )
+
+    return [
+        made(0, load, loads, d=format_, m=Address(VariableAddress(first))),
+        made(1, load, loads, d=values, m=Address(VariableAddress(second))),
+        made(2, PRINT, {}, d=result, a=format_, b=values),
+        made(3, store, stores, m=Address(VariableAddress(back)), a=result),
+    ]
 
 
 def _variables(call: Instruction, name: str) -> list[Variable]:

@@ -33,6 +33,7 @@ from bedplate.simt.checks import log
 from bedplate.simt.counters import CountingTool
 from bedplate.simt.errors import CompilerFailed
 from bedplate.simt.graph import Graph
+from bedplate.simt.lowering import printing
 from bedplate.simt.module import Function, Variable
 from bedplate.simt.scheduled import ScheduledBuilder
 from bedplate.simt.tool import Tool
@@ -55,6 +56,7 @@ _TEXTS: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"round\.\S+", rounding.text),
     (r"(?:load|store|scatter|atomic)\.\S+", resolve.text),
     (r"find\.\S+", windows.text),
+    (r"print\.\S+", printing.text),
     (r"entry\.\S+", lambda _: entry.TEXT),
     (r"count\.\S+", counters.text),
     (r"log\.\S+", log.text),

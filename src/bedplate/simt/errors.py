@@ -59,6 +59,9 @@ class LaunchFailed(SimtFault):
         super().__init__(message)
         self.status = status
         self.fault = fault
+        self.printed = ""
+        """What its `printf` calls said before."""
+        self.printed_lost = 0
 
 
 class EnginesDiffer(SimtFault):

@@ -22,7 +22,7 @@ import numpy as np
 
 from bedplate.core import nearest
 from bedplate.core.launch import LaunchFault, LaunchRecord, LaunchStatus, Triple
-from bedplate.simt import abi, arguments, graph, grid, stored
+from bedplate.simt import abi, arguments, graph, grid, printing, stored
 from bedplate.simt.arguments import DeviceArray
 from bedplate.simt.errors import LaunchFailed, LaunchInvalid
 from bedplate.simt.memory import DEFAULT_BYTES, HostWindow, Memory
@@ -50,6 +50,10 @@ class Run:
 
     record: LaunchRecord
     report: Report | None = None
+    printed: str = ""
+    """What the kernel's `printf` calls say, block by block."""
+    printed_lost: int = 0
+    """Calls that found no room; the machine's `printf` is how many there is room for."""
 
 
 class Machine:
@@ -58,7 +62,7 @@ class Machine:
     `memory` is the size of its address space in bytes; `windows` are buffers of the caller
     that appear at device addresses; `threads` is how many of the host's cores a launch
     uses, all by default; `schedule` is how lanes of a warp take turns (`schedule`), with
-    `seed` for lots.
+    `seed` for lots; `printf` is how many calls of it a launch keeps.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Machine:
         windows: Sequence[HostWindow] = (),
         threads: int | None = None,
         schedule: Schedule = "its",
+        printf: int = printing.CAPACITY,
     ) -> None:
         if not re.fullmatch(r"sm_\d+[af]?", arch):
             raise LaunchInvalid(f"the architecture {arch!r} is not of the form sm_90")
@@ -80,7 +85,10 @@ class Machine:
                 f"the schedule {schedule!r} is unknown", remedy=f"one of {', '.join(SCHEDULES)}"
             )
         self.arch = arch
+        if printf < 0:
+            raise LaunchInvalid(f"{printf} calls of printf cannot be kept")
         self.schedule = schedule
+        self.printf = printf
         self.seed = seed
         self.memory = Memory(memory, windows)
         self.threads = threads or grid.threads_of_host()
@@ -172,6 +180,7 @@ class Kernel:
         self._orders: dict[Layout, Order] = {}
         self.ordered = any(_is_ordered(made) for made in function.instructions)
         """Whether results depend on which block comes first; it then runs on one thread."""
+        self.prints = any(made.opcode == "vprintf" for made in function.instructions)
 
     @property
     def name(self) -> str:
@@ -262,23 +271,30 @@ class Kernel:
         make = self.launches(shape, parameters, budget)
         if tool is not None:
             make = _counting(make, len(tool.places), counters)
+        rings: list[Any] = []
+        if self.prints:
+            make = _printing(make, self.machine.printf, rings)
         self.machine.memory.written.clear()  # what this launch writes is not watched
         began = time.perf_counter_ns()
         alone = self.ordered and not self.machine.threads_given
         threads = 1 if alone else self.machine.threads
         record = grid.run(code.launch, make, shape.blocks, threads)
         elapsed = time.perf_counter_ns() - began
+        calls, lost = printing.gathered(rings, self.machine.printf)
+        printed = printing.text(calls, self.machine.memory)
         if record is not None:
-            raise self.failure(shape, record)
+            failure = self.failure(shape, record)
+            failure.printed, failure.printed_lost = printed, lost
+            raise failure
         launched = self.record(shape, "ok", elapsed)
         if tool is None:
-            return Run(launched)
+            return Run(launched, None, printed, lost)
         counts = tool.counts(
             self.graph_for(self.order(layout)),
             [sum(column) for column in zip(*counters, strict=True)],
         )
         report = Report.of(self.function, launched, self.loaded.module.name, counts)
-        return Run(replace(launched, counters=report.metrics), report)
+        return Run(replace(launched, counters=report.metrics), report, printed, lost)
 
     def launches(self, shape: LaunchShape, parameters: bytes, budget: int) -> Any:
         """A function that makes what one host thread is told, with its fault record."""
@@ -384,6 +400,19 @@ def _counting(make: Any, size: int, kept: list[Any]) -> Any:
         return launch, record
 
     return counting
+
+
+def _printing(make: Any, capacity: int, kept: list[Any]) -> Any:
+    """`make`, with a ring for `printf` for each host thread, kept in a list."""
+
+    def with_ring() -> tuple[abi.Launch, abi.FaultRecord]:
+        launch, record = make()
+        made = printing.ring(capacity)
+        launch.printf = ctypes.addressof(made[0])
+        kept.append(made)
+        return launch, record
+
+    return with_ring
 
 
 _STATUS: Mapping[abi.Code, LaunchStatus] = {

@@ -112,7 +112,11 @@ def _call(
     number = ir.Constant(I32, access.made.number)
     arguments = [e.launch, e.block, e.warp, number, addresses, mask, e.scratch]
     name = f"{operation}.{access.space}.{access.bits}x{access.count}.{e.local_bytes}{more}"
-    done = e.builder.call(lanes.declared(e.module, name, I32, arguments), arguments)
+    faulted_unless(e, e.builder.call(lanes.declared(e.module, name, I32, arguments), arguments))
+
+
+def faulted_unless(e: Emitter, done: Any) -> None:
+    """Leave the warp function when a function of the module has filled in a fault."""
     yes = e.function.append_basic_block("resolved")
     no = e.function.append_basic_block("fault")
     likely(e.builder, e.builder.icmp_unsigned("!=", done, ir.Constant(I32, 0)), yes, no)
@@ -128,7 +132,7 @@ def text(function: str) -> str:
     operation, space, bits, count, local_bytes, change = found.groups()
     if operation == "scatter":
         return _scatter(function, int(bits), int(count))
-    helpers = _find(space, int(local_bytes))
+    helpers = find(space, int(local_bytes))
     if operation == "atomic":
         helpers += _change(change, int(bits), flush=space != "shared")
     return helpers + _access(function, operation, space, int(bits), int(count))
@@ -138,7 +142,7 @@ def _at(structure: Any, name: str) -> int:
     return int(getattr(structure, name).offset)
 
 
-def _find(space: str, local_bytes: int) -> str:
+def find(space: str, local_bytes: int) -> str:
     """`find`: the host's address of bytes of a space, or null."""
     inside = """
 define internal ptr @inside(i64 %offset, i64 %size, i64 %bytes, i64 %host) alwaysinline {

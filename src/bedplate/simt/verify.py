@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import ir
 
 import bedplate.simt.interpreter.classes  # noqa: F401 - registers the reference
-from bedplate.simt import abi, arguments, compiler, lanes
+from bedplate.simt import abi, arguments, compiler, lanes, printing
 from bedplate.simt.emitter import Emitter, field_place
 from bedplate.simt.errors import EnginesDiffer
 from bedplate.simt.interpreter.base import Lanes
@@ -158,15 +158,18 @@ def verify(
     buffer = np.zeros(RECORDS * ctypes.sizeof(abi.TraceRecord), np.uint8)
     trace = abi.Trace(buffer.ctypes.data, RECORDS, 0)
     launch.trace = ctypes.addressof(trace)
+    ring = printing.ring(kernel.machine.printf)
+    launch.printf = ctypes.addressof(ring[0])
     compared = cut = 0
     for number in range(shape.blocks):
         before = _contents(memory)
+        both.printed.clear()
         recorder = Recorder()
         both.observer = recorder
         fault = _reference(both, number)
         after = _contents(memory)
         _restore(memory, before)
-        trace.used = 0
+        trace.used = ring[0].used = 0
         status = code.launch(ctypes.addressof(launch), number, 1)
         fast = list(_records(buffer, min(trace.used, RECORDS)))
         _compare(kernel, number, recorder.written, fast, cut=trace.used > RECORDS)
@@ -177,6 +180,7 @@ def verify(
             )
         if fault is not None:
             raise kernel.failure(shape, record)
+        _compare_printed(kernel, both.printed, ring)
         _compare_memory(kernel, number, after, _contents(memory))
         compared += len(fast)
         cut += trace.used > RECORDS
@@ -242,6 +246,25 @@ def _where(kernel: Kernel, written: Written) -> str:
     made = written.made
     name = kernel.loaded.module.name
     return f"{name}:{made.place.line} {made.text} in warp {written.warp}"
+
+
+def _compare_printed(kernel: Kernel, slow: Sequence[printing.Call], ring: Any) -> None:
+    """Raise at the first call of `printf` that differs; of a block as many as there is room for."""
+    capacity = kernel.machine.printf
+    fast, lost = printing.gathered([ring], capacity)
+    if len(slow) != len(fast) + lost:
+        raise EnginesDiffer(
+            f"{kernel.name}: the reference printed {len(slow)} times in a block, the fast "
+            f"machine {len(fast) + lost} times"
+        )
+    for one, other in zip(slow, fast, strict=False):
+        memory = kernel.machine.memory
+        if printing.told(one, memory) != printing.told(other, memory):
+            texts = (repr(printing.text([call], memory)) for call in (one, other))
+            raise EnginesDiffer(
+                f"{kernel.name}, block {one.block}, thread {one.thread}: the reference printed "
+                f"{next(texts)}, the fast machine {next(texts)}"
+            )
 
 
 def _compare_memory(kernel: Kernel, block: int, slow: Sequence[Any], fast: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ for source in *.cu; do
     architectures="sm_90a"
     case "$source" in
         first.cu) architectures="sm_75 sm_90a" ;;
-        second.cu) architectures="sm_75 sm_90a sm_100a" ;;
+        print.cu | second.cu) architectures="sm_75 sm_90a sm_100a" ;;
     esac
     for arch in $architectures; do
         target="${source%.cu}.$arch.ptx"

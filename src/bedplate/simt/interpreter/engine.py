@@ -32,6 +32,7 @@ from bedplate.simt.module import (
     VariableAddress,
 )
 from bedplate.simt.nans import CANONICAL, writes_number
+from bedplate.simt.printing import Call
 from bedplate.simt.scalar import FULL, LANES, SCALARS, Scalar
 
 
@@ -82,6 +83,8 @@ class Grid:
     budget: int = 1 << 30
     observer: Observer | None = None
     seed: int = 0
+    printed: list[Call] = field(default_factory=list)
+    """Calls of `printf`, in their order."""
     warp: Callable[[BlockState, int], WarpState] | None = None
     """What runs a warp; None is the lowest block first (others: `interpreter.scheduled`)."""
 
@@ -369,16 +372,17 @@ class WarpState:
         """The bytes at an address of a space, writable; raises `Fault`."""
         if address % size:
             raise Fault(abi.Code.MISALIGNED, made, self.index, lane, address)
-        found = self._find(space, lane, address, size)
+        found = self.find(space, lane, address, size)
         if found is None:
             raise Fault(abi.Code.BOUNDS, made, self.index, lane, address)
         return found
 
-    def _find(self, space: str, lane: int, address: int, size: int) -> Any | None:
+    def find(self, space: str, lane: int, address: int, size: int) -> Any | None:
+        """The bytes at an address of a space, writable, or None."""
         if space == "generic":
             for base, name in ((abi.SHARED_BASE, "shared"), (abi.LOCAL_BASE, "local")):
                 if 0 <= address - base < 1 << 32:
-                    return self._find(name, lane, address - base, size)
+                    return self.find(name, lane, address - base, size)
         if space in ("shared", "local"):
             memory = self.block.shared if space == "shared" else self.local[lane]
             inside = address + size <= len(memory)

@@ -9,7 +9,7 @@ from importlib import import_module
 
 CLASSES = (
     *("atomic", "carry", "comparison", "conversion", "copy", "floating", "integer", "matrix"),
-    *("memory", "movement", "packing", "sync"),
+    *("memory", "movement", "packing", "printing", "sync"),
 )
 
 
