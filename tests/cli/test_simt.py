@@ -179,7 +179,9 @@ def test_stepping_by_a_script(
     assert out.endswith("9 instructions\nargument 0, float32[4]: 0.0 2.0 4.0 6.0\n")
     monkeypatch.setattr("sys.stdin", io.StringIO("si\n"))
     assert main(["simt", "run", str(ptx), *launch]) == 0
-    assert "argument 0" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "argument 0" not in out
+    assert "no array changed" not in out
     for wrong in ("--json", "--verify"):
         assert main(["simt", "run", str(ptx), *launch, wrong]) == 2
         assert "cannot go together" in capsys.readouterr().err

@@ -104,7 +104,9 @@ def test_what_the_script_is_given(document: Any) -> None:
     assert set(data["heat"]) == {"p", "s0"}
     # Every id that the script asks for is there.
     text = profile_page(document)
-    for name in re.findall(r'at\("(\w+)"\)', page.scripts[1]):
+    asked = re.findall(r'(?:at|getElementById)\("(\w+)"\)', page.scripts[1])
+    assert len(asked) > 10
+    for name in asked:
         assert f'id="{name}"' in text
 
 
@@ -201,7 +203,9 @@ def test_a_picture_that_is_cut(document: Any) -> None:
     assert "9 more" in list(profile_picture(made, 0, 3, plain=True, colour=False))[-1]
     text = made["texts"][0]
     text["lines"][11 - text["first"]] = "x" * 99
-    assert list(profile_picture(made, 0, 3, plain=True, colour=False))[2].endswith("xxx...")
+    shown = list(profile_picture(made, 0, 3, plain=True, colour=False))
+    assert shown[2].endswith("xxx...")
+    assert len(shown[2]) == 80
 
 
 def test_colours_are_only_added(document: Any) -> None:

@@ -140,15 +140,17 @@ def test_a_timeline_leaves_no_trace(machine: Machine) -> None:
 
 def test_a_fault_is_the_launchs(machine: Machine) -> None:
     """The rows until it, then what a launch says."""
-    wild = SPLIT.replace("[%rd3]", "[%rd2]")
+    five = "setp.eq.u32 %p2, %r1, 5;\n@%p2 mov.u64 %rd3, 64;\nst.global"
+    wild = SPLIT.replace("st.global", five)
     kernel = machine.load(wild, "w.ptx")["split"]
     cells = machine.array(np.zeros(64, np.uint32))
     said = []
     for start in (kernel.launch, lambda *launch: Reference(kernel, *launch).run(Tracer(id))):
-        with pytest.raises(LaunchFailed, match=r"thread \(0, 0, 0\), w.ptx:24") as raised:
+        with pytest.raises(LaunchFailed, match=r"thread \(5, 0, 0\), w.ptx:26") as raised:
             start(1, 40, (cells,))
         said.append((str(raised.value), raised.value.fault))
     assert said[0] == said[1]
+    assert said[0][1].address == 64
     assert rows(machine, wild, 40)[-2].made.opcode == "st"
 
 
