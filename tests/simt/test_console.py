@@ -208,7 +208,8 @@ st.global.u32 [%rd4], 0x40400000;
         session.run(
             f"b {behind}", "c", "si", "x/2xw tile", "x/d shared:4", "x/f %rd4", "x/2xb %rd4+2",
             "lane 3",
-            "x/u %rd4-12", "x/2g 0x10", "x/x %rd4+1", "x/9999999 0", "x/1025 0", "x/1x 1-", "lane 32",
+            "x/u %rd4-12", "x/2g 0x10", "x/x %rd4+1", "x/9999999 0", "x/1025 0",
+            "x/1x 1-", "lane 32",
         )  # fmt: skip
     assert session.after("x/2xw tile") == ["shared 0x0:  0xa5a5a5a5  0x27"]
     assert session.after("x/d shared:4") == ["shared 0x4:  39"]

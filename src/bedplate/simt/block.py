@@ -16,9 +16,9 @@ from typing import Any
 from llvmlite import ir
 
 from bedplate.simt import abi, lanes
-from bedplate.simt.emitter import field_place
 from bedplate.simt.lanes import I1, I8, I32, I64, PTR
 from bedplate.simt.scalar import LANES
+from bedplate.simt.structure import field_place
 from bedplate.simt.warp import WarpFunction
 
 JUNK = 0xA5

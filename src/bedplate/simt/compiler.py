@@ -24,8 +24,8 @@ from bedplate.simt import (
     counters,
     entry,
     liveness,
-    resolve,
     rounding,
+    routine,
     uniformity,
     windows,
 )
@@ -54,7 +54,7 @@ __all__ = [
 
 _TEXTS: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"round\.\S+", rounding.text),
-    (r"(?:load|store|scatter|atomic)\.\S+", resolve.text),
+    (r"(?:load|store|scatter|atomic)\.\S+", routine.text),
     (r"find\.\S+", windows.text),
     (r"print\.\S+", printing.text),
     (r"entry\.\S+", lambda _: entry.TEXT),

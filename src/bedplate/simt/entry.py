@@ -17,7 +17,6 @@ from typing import Any
 from llvmlite import ir
 
 from bedplate.simt import abi, lanes
-from bedplate.simt.emitter import field_place
 from bedplate.simt.lanes import I1, I8, I32, I64, PTR
 from bedplate.simt.nativeabi import (
     CANCELLED,
@@ -28,6 +27,7 @@ from bedplate.simt.nativeabi import (
     NativeLaunch,
 )
 from bedplate.simt.scalar import LANES
+from bedplate.simt.structure import field_place
 
 ENDLESS = 1 << 62
 """A budget that nothing spends."""

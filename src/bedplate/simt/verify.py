@@ -18,7 +18,7 @@ from llvmlite import ir
 
 import bedplate.simt.interpreter.classes  # noqa: F401 - registers the reference
 from bedplate.simt import abi, arguments, compiler, lanes, printing
-from bedplate.simt.emitter import Emitter, field_place
+from bedplate.simt.emitter import Emitter
 from bedplate.simt.errors import EnginesDiffer
 from bedplate.simt.interpreter.base import Lanes
 from bedplate.simt.interpreter.engine import Fault, Grid, Observer, WarpState
@@ -27,6 +27,7 @@ from bedplate.simt.lanes import I8, I32, I64
 from bedplate.simt.machine import DEFAULT_BUDGET, Kernel, LaunchShape
 from bedplate.simt.module import Instruction, Register
 from bedplate.simt.scalar import LANES, Scalar
+from bedplate.simt.structure import field_place
 from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Layout
 

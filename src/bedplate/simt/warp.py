@@ -20,14 +20,14 @@ from typing import Any
 from llvmlite import ir
 
 import bedplate.simt.lowering.classes  # noqa: F401 - registers the lowerings
-from bedplate.simt import abi, lanes
+from bedplate.simt import abi, lanes, specials
 from bedplate.simt.emitter import Emitter
 from bedplate.simt.graph import EXIT, Block, Graph
 from bedplate.simt.lanes import I1, I8, I32, I64, PTR
 from bedplate.simt.liveness import Liveness, members
 from bedplate.simt.module import Instruction
 from bedplate.simt.resolve import first_lane
-from bedplate.simt.scalar import FULL, LANES, SCALARS
+from bedplate.simt.scalar import FULL, SCALARS
 from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Uniformity
 
@@ -140,51 +140,8 @@ class WarpBuilder:
             live = ir.Constant(I32, FULL)
         builder.store(live, self.live)
         builder.store(emitter.field(emitter.warp, abi.Warp, "budget"), self.budget)
-        self._specials()
+        specials.define(emitter, self.plan.uniformity.layout)
         return builder
-
-    def _specials(self) -> None:
-        emitter, builder = self.emitter, self.emitter.builder
-        made = emitter.specials
-        for number, axis in enumerate("xyz"):
-            made[f"%ntid.{axis}"] = emitter.field(emitter.launch, abi.Launch, "block", number)
-            made[f"%nctaid.{axis}"] = emitter.field(emitter.launch, abi.Launch, "grid", number)
-            made[f"%ctaid.{axis}"] = emitter.field(emitter.block, abi.Block, "ctaid", number)
-        warp = emitter.field(emitter.warp, abi.Warp, "index")
-        made["%warpid"] = warp
-        made["%nwarpid"] = emitter.field(emitter.block, abi.Block, "warps")
-        zero = ir.Constant(I32, 0)
-        made |= {"%smid": zero, "%nsmid": ir.Constant(I32, 1), "%laneid": zero}
-        for name, source in (
-            ("%dynamic_smem_size", "dynamic_shared_bytes"),
-            ("%total_smem_size", "shared_bytes"),
-        ):
-            value = emitter.field(emitter.launch, abi.Launch, source)
-            made[name] = lanes.resized(builder, value, 32)
-        for name, values in _LANE_MASKS.items():
-            made[name] = ir.Constant(lanes.vector(I32), values)
-        first = builder.mul(warp, ir.Constant(I32, LANES))
-        for axis, shape in zip("xyz", self.plan.uniformity.layout.tid, strict=True):
-            linear = first
-            if shape is None:
-                linear = builder.add(
-                    lanes.splat(builder, first),
-                    ir.Constant(lanes.vector(I32), list(range(LANES))),
-                )
-            made[f"%tid.{axis}"] = self._thread(linear, axis)
-
-    def _thread(self, linear: Any, axis: str) -> Any:
-        """One coordinate of a thread, from its number in the block."""
-        builder, made = self.builder, self.emitter.specials
-
-        def size(name: str) -> Any:
-            value = made[f"%ntid.{name}"]
-            return lanes.splat(builder, value) if lanes.is_vector(linear) else value
-
-        if axis == "x":
-            return builder.urem(linear, size("x"))
-        linear = builder.udiv(linear, size("x"))
-        return builder.urem(linear, size("y")) if axis == "y" else builder.udiv(linear, size("y"))
 
     def _dispatch(self, builder: ir.IRBuilder) -> None:
         """Go to the block that the warp's label names, with its registers back."""
@@ -479,12 +436,3 @@ def _bytes(kind: ir.Type) -> int:
     if isinstance(kind, ir.VectorType):
         return int(kind.count) * _bytes(kind.element)
     return max(int(kind.width) // 8, 1)
-
-
-_LANE_MASKS = {
-    "%lanemask_eq": [1 << lane for lane in range(LANES)],
-    "%lanemask_lt": [(1 << lane) - 1 for lane in range(LANES)],
-    "%lanemask_le": [(2 << lane) - 1 for lane in range(LANES)],
-    "%lanemask_gt": [FULL ^ ((2 << lane) - 1) for lane in range(LANES)],
-    "%lanemask_ge": [FULL ^ ((1 << lane) - 1) for lane in range(LANES)],
-}

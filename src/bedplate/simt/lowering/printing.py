@@ -17,7 +17,8 @@ from bedplate.simt.emitter import Emitter
 from bedplate.simt.lanes import I32
 from bedplate.simt.lowering.base import lowers
 from bedplate.simt.module import Instruction, Register
-from bedplate.simt.resolve import faulted_unless, find
+from bedplate.simt.resolve import faulted_unless
+from bedplate.simt.routine import find
 from bedplate.simt.scalar import SCALARS
 
 
