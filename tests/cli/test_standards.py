@@ -34,6 +34,22 @@ def test_a_violation_is_1_and_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert report["verdicts"][0]["result"]["verdict"] == "failed"
 
 
+def test_a_part_that_is_not_run_is_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside one that passed too, with what to do; a bad standards.toml is 2."""
+    engine = tmp_path / "native" / "serving"
+    engine.mkdir(parents=True)
+    (engine / "step.cu").write_text("int x;\n")
+    assert main(["standards", "check", str(tmp_path)]) == 3
+    out = capsys.readouterr().out
+    assert "PASSED" in out
+    assert "NOT RUN" in out
+    assert "with --gate" in out
+    assert main(["standards", "check", str(tmp_path), "--gate", "runtime_contract"]) == 0
+    (tmp_path / "standards.toml").write_text("[runtime_contract]\nfolder = []\n")
+    assert main(["standards", "check", str(tmp_path)]) == 2
+    assert "standards.toml, runtime_contract.folder: unknown key" in capsys.readouterr().err
+
+
 def test_nothing_that_could_run_is_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """NOT RUN with the reason; an unknown gate and a missing tree are 2."""
     assert main(["standards", "check", str(tmp_path)]) == 3

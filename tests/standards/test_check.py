@@ -43,6 +43,22 @@ def test_verdicts_keep_their_order_and_reasons(tmp_path: Path) -> None:
     assert report.failed
     assert "the tool is missing" in str(report.verdicts[2].result.reason)
     assert not check(tmp_path, [Fixed("one"), Raises("x")]).failed
+    assert check(tmp_path, [Fixed("one"), Raises("x")]).is_incomplete
+    assert not check(tmp_path, [Fixed("one")]).is_incomplete
+
+
+class Refuses(Fixed):
+    """A gate whose file in the tree is wrong."""
+
+    def check(self, tree: Path) -> GateResult:
+        """Somebody's to mend."""
+        raise UsageError("a.toml, x: unknown key")
+
+
+def test_wrong_input_is_not_passed_over(tmp_path: Path) -> None:
+    """As NOT RUN it would look like something that this machine lacks."""
+    with pytest.raises(UsageError, match="unknown key"):
+        check(tmp_path, [Fixed("one"), Refuses("x")])
 
 
 def test_a_gate_without_an_incident_is_a_candidate_for_deletion(tmp_path: Path) -> None:

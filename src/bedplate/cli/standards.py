@@ -42,7 +42,7 @@ def gates() -> Sequence[Gate]:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """A table of verdicts, then the findings; 1 when one failed, 3 when none could run."""
+    """A table of verdicts, then the findings; 1 when one failed, else 3 when one was not run."""
     from bedplate.cli.progress import waiting
     from bedplate.standards.api import check as run
 
@@ -50,9 +50,9 @@ def check(arguments: argparse.Namespace) -> int:
         report = run(
             Path(arguments.tree), gates(), arguments.gate or (), lambda name: say(f"gate {name}")
         )
-    code = EXIT_FAILED if report.failed else EXIT_DONE
-    if all(verdict.result.verdict == "not_run" for verdict in report.verdicts):
-        code = EXIT_ENVIRONMENT
+    code = EXIT_ENVIRONMENT if report.is_incomplete else EXIT_DONE
+    if report.failed:
+        code = EXIT_FAILED
     if arguments.json:
         print_json(report)
         return code

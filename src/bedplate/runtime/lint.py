@@ -2,42 +2,50 @@
 
 Either stalls everybody: a device-wide wait serialises streams that have nothing
 to do with each other, and a driver allocation waits for the device on most
-drivers. What must do so is allowed by name, with a reason, in the tree's
-`standards.toml`:
-
-    [[runtime_contract.allow]]
-    path = "src/engine/load.py"
-    call = "synchronize"
-    reason = "weights are uploaded before the first request"
+drivers. Patterns over code, not a type checker: a receiver is a device when its name
+says so, so a call behind a name of somebody's own is missed. What must wait or
+allocate is allowed in `standards.toml`, see `standards_file`.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from bedplate.core.errors import UsageError
 from bedplate.core.gates import Finding, GateResult, GateVerdict
+from bedplate.runtime.source import code_of
+from bedplate.runtime.standards_file import FILE, read_standards
 
+_DOT = r"\s*(?:\.|->|::)\s*"
+_DEVICE = r"(?:\w*device\w*|(?:\w*_)?dev\d*)\s*(?:\[[^\]\n]*\]|\([^()\n]*\))?"
 CALLS = {
-    "synchronize": (
-        r"\.synchronize\s*\(|\b(?:cuda(?:Device|Stream)Synchronize|cu(?:Ctx|Stream)Synchronize"
-        r"|hip(?:Device|Stream)Synchronize|clFinish)\s*\("
+    "synchronize": re.compile(
+        # A call of anything, or of a name alone where a statement or an argument may begin.
+        r"(?:\.|->)\s*(?P<of>synchronize)\s*\("
+        r"|(?:^|[;{}()\[=,!&|?]|(?<!:):(?!:)|\b(?:return|await|else|do|and|or|not))\s*"
+        r"(?:\w+\s*::\s*)*(?P<bare>synchronize)\s*\("
+        r"|\b(?P<named>cuda(?:Device|Stream|Event|Thread)Synchronize"
+        r"|cu(?:Ctx|Stream|Event)Synchronize|(?:device|stream|event)Synchronize"
+        r"|hip(?:Device|Ctx|Stream|Event)Synchronize|clFinish|clWaitForEvents)\s*\(",
+        re.MULTILINE,
     ),
-    "allocate": (
-        r"\bdevice\.allocate\s*\(|\bcuda(?:Malloc|Free)\w*\s*\(|\bcuMem(?:Alloc|Free|Create|Map"
-        r"|Unmap)\w*\s*\(|\bhip(?:Malloc|Free)\w*\s*\(|\bclCreateBuffer\s*\("
+    "allocate": re.compile(
+        rf"\b(?i:{_DEVICE}){_DOT}(?P<of>allocate)\s*\("
+        r"|(?:->|\.)\s*memory\s*(?:->|\.)\s*(?P<table>create|allocate|map|unmap|reserve|release"
+        r"|pin)\s*\("
+        r"|\b(?:mem|memory)\s*->\s*(?P<record>create|allocate|map|unmap|reserve|release|pin)\s*\("
+        r"|\bcuda\s*\.\s*(?P<cache>empty_cache)\s*\("
+        r"|\b(?P<named>cuda(?:Malloc|Free)\w*|cudaHost(?:Alloc|Register|Unregister)"
+        r"|cuMem(?:Alloc|Free|Create|Release|Map|Unmap|Host(?:Alloc|Register|Unregister)"
+        r"|Address(?:Reserve|Free))\w*"
+        r"|hip(?:Malloc|Free|HostMalloc|HostFree|HostAlloc|MemCreate|MemMap|MemUnmap)\w*"
+        r"|clCreate(?:Buffer|Image|Pipe)\w*|clSVM(?:Alloc|Free)|clReleaseMemObject)\s*\(",
     ),
 }
 """What is looked for, by the name that an exception uses."""
 
-FOLDERS = ("src/bedplate/serving", "src/bedplate/kernels", "native/serving", "native/kernels")
-"""The engine code of this house; `standards.toml` may name others."""
-ENDINGS = {".py", ".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".cuh", ".rs"}
-FILE = "standards.toml"
+ENDINGS = {".py", ".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".cu", ".cuh", ".rs"}
 REMEDY = {
     "synchronize": "wait for a timeline's value, or allow it in standards.toml with a reason",
     "allocate": "take it from a pool before the steady state, or allow it with a reason",
@@ -52,21 +60,24 @@ class RuntimeContract:
 
     def check(self, tree: Path) -> GateResult:
         """NOT RUN for a tree without engine code; raises UsageError for a bad standards.toml."""
-        settings = _settings(tree)
-        folders = [tree / name for name in settings.get("folders", FOLDERS)]
+        contract = read_standards(tree)
+        folders = [tree / name for name in contract.folders]
         present = [folder for folder in folders if folder.is_dir()]
         if not present:
             return GateResult(
-                self.name, GateVerdict.NOT_RUN, f"{tree} has none of {', '.join(map(str, folders))}"
+                self.name,
+                GateVerdict.NOT_RUN,
+                f"{tree} has none of the engine folders {', '.join(contract.folders)}; name yours "
+                f"in {FILE}, as runtime_contract.folders",
             )
-        allowed = _allowed(settings)
+        allowed = {(entry.path, entry.call) for entry in contract.allow}
         used: set[tuple[str, str]] = set()
         findings = []
         for path in sorted(p for folder in present for p in folder.rglob("*")):
-            if path.suffix not in ENDINGS:
-                continue
+            if path.suffix not in ENDINGS or not path.is_file():
+                continue  # a folder, a pipe that nobody writes to
             where = path.relative_to(tree).as_posix()
-            for line, call in scan(path.read_text(errors="replace")):
+            for line, call in scan(path.read_text(errors="replace"), path.suffix):
                 if (where, call) in allowed:
                     used.add((where, call))
                     continue
@@ -84,35 +95,15 @@ class RuntimeContract:
         return GateResult(self.name, GateVerdict.PASSED)
 
 
-def scan(text: str) -> Iterator[tuple[int, str]]:
-    """(line, call) of every forbidden call in a source text; comments do not count."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        code = re.split(r"#(?!include)|//|^\s*\*", line, maxsplit=1)[0]
-        for call, pattern in CALLS.items():
-            if re.search(pattern, code):
-                yield number, call
+def scan(text: str, suffix: str = ".py") -> Iterator[tuple[int, str]]:
+    """(line, call) of every forbidden call in a source text, a call once a line.
 
-
-def _settings(tree: Path) -> dict[str, Any]:
-    path = tree / FILE
-    if not path.exists():
-        return {}
-    try:
-        found = tomllib.loads(path.read_text()).get("runtime_contract", {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as cause:
-        raise UsageError(f"{path} cannot be read: {cause}") from cause
-    if not isinstance(found, dict):
-        raise UsageError(f"{path}: runtime_contract is no table")
-    return found
-
-
-def _allowed(settings: dict[str, Any]) -> set[tuple[str, str]]:
-    allowed = set()
-    for entry in settings.get("allow", []):
-        where, call, reason = (str(entry.get(key, "")) for key in ("path", "call", "reason"))
-        if call not in CALLS:
-            raise UsageError(f"{FILE}: no call is named {call!r}", remedy=f"use {', '.join(CALLS)}")
-        if not reason.strip():
-            raise UsageError(f"{FILE}: {where} may {call} for no reason", remedy="say why it must")
-        allowed.add((where, call))
-    return allowed
+    Comments and literals do not count; a call may go over lines, and stand in a macro.
+    """
+    code = code_of(text, suffix)
+    found = {
+        (code.count("\n", 0, match.start(match.lastgroup or 0)) + 1, call)
+        for call, pattern in CALLS.items()
+        for match in pattern.finditer(code)
+    }
+    yield from sorted(found)

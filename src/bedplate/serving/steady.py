@@ -72,7 +72,10 @@ class SteadyState:
         here = Path(__file__).resolve()
         if not here.is_relative_to(tree.resolve()):
             return GateResult(
-                self.name, GateVerdict.NOT_RUN, f"the engine that runs is not the one in {tree}"
+                self.name,
+                GateVerdict.NOT_RUN,
+                f"the engine that runs is not the one in {tree}; name the gates that "
+                "are for it with --gate",
             )
         options = EngineOptions(max_model_tokens=128, max_running=8, max_batched_tokens=64)
         try:

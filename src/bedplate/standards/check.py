@@ -2,7 +2,7 @@
 
 A gate that prevents no named incident is a candidate for deletion, and that is
 said beside its verdict. A gate that could not run, or that raised, is NOT RUN
-with its reason, never a pass.
+with its reason, never a pass; input that is wrong is the caller's to mend.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ class Report:
         """Whether a gate failed; NOT RUN is no failure, and no pass."""
         return any(v.result.verdict is GateVerdict.FAILED for v in self.verdicts)
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether a gate was NOT RUN: what runs is what was asked for, so all are required."""
+        return any(v.result.verdict is GateVerdict.NOT_RUN for v in self.verdicts)
+
 
 def check(
     tree: Path,
@@ -50,7 +55,7 @@ def check(
     """Run the gates called `names`, or all, over `tree`; `told` hears each name first.
 
     Raises UsageError for a tree that is no folder, for two gates of one name,
-    and for an unknown name.
+    for an unknown name, and for a file of the tree that a gate reads and cannot.
     """
     if not tree.is_dir():
         raise UsageError(f"{tree} is no folder", remedy="give the root of a source tree")
@@ -72,6 +77,8 @@ def _run(tree: Path, gates: Iterable[Gate], told: Callable[[str], None]) -> Iter
         told(gate.name)
         try:
             result = gate.check(tree)
+        except UsageError:
+            raise
         except (BedplateError, OSError) as error:
             result = GateResult(gate.name, GateVerdict.NOT_RUN, str(error))
         yield Verdict(result, gate.incident)
