@@ -227,6 +227,29 @@ def test_a_profile_as_page_and_picture(
     assert "is no profile" in capsys.readouterr().err
 
 
+def test_printf_of_a_launch_that_is_watched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a trace, steps and a profile the kernel says what it says alone."""
+    text = (Path(__file__).parents[1] / "simt" / "kernels" / "print.sm_90a.ptx").read_text()
+    path = tmp_path / "print.ptx"
+    path.write_text(text)
+    words = ["simt", "run", str(path), *("--kernel", "many", "--arg", "s32:1")]
+    words += ["--grid", "2", "--block", "2"]
+    for mode in ("--trace", "--profile"):
+        assert main([*words, mode, str(tmp_path / "file")]) == 0
+        assert "0.0.0\n0.1.0\n1.0.0\n1.1.0\n" in capsys.readouterr().out
+    assert main([*words, "--trace", "-", "--json"]) == 0
+    assert "1.1.0" not in capsys.readouterr().out
+    call = text[: text.rindex("call.uni")].count("\n") + 1
+    steps = f"b {call}\nc\nc\nc\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(steps))
+    assert main([*words, "--step"]) == 0
+    out = capsys.readouterr().out
+    assert "(simt) c\n0.0.0\n0.1.0\n[now block 1, warp 0]\nbreakpoint 1\n" in out
+    assert "\n1.0.0\n1.1.0\nthe launch has ended" in out
+
+
 def test_printf_is_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a launch that fails too; beside a document it is on standard error."""
     text = (Path(__file__).parents[1] / "simt" / "kernels" / "print.sm_90a.ptx").read_text()

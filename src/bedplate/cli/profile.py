@@ -16,7 +16,7 @@ from bedplate.core import files
 from bedplate.core.errors import EXIT_DONE, UsageError
 
 if TYPE_CHECKING:
-    from bedplate.simt.api import Kernel, Request
+    from bedplate.simt.api import Kernel, Request, Run
 
 WORDS = (
     "{sectors_per_request:.2f} sectors a request, {wavefronts_per_request:.2f} wavefronts a "
@@ -45,8 +45,8 @@ def add_verb(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(
     arguments: argparse.Namespace, kernel: Kernel, request: Request, values: list[Any], text: str
-) -> Any:
-    """Launch with counters and write the profile; gives the launch's record."""
+) -> Run:
+    """Launch with counters and write the profile."""
     from bedplate.simt.api import sources_beside, timeline
 
     launch = request.grid, request.block, values
@@ -61,7 +61,7 @@ def run(
     }
     _write(Path(arguments.profile), json.dumps(document) + "\n")
     note(arguments, _summary(document))
-    return launched.record
+    return launched
 
 
 def report(arguments: argparse.Namespace) -> int:

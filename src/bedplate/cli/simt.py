@@ -115,11 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
             verified = verify(
                 kernel, request.grid, request.block, values, dynamic_shared=request.shared
             )
-        elif arguments.profile:
-            record = profile.run(arguments, kernel, request, values, text)
         else:
-            launched = _launch(arguments, kernel, request, values)
-            record = launched.record
+            record = _launch(arguments, kernel, request, values, text).record
         for array, file in saves:
             _write(array, file)
         outputs = changed_arrays(values, before)
@@ -131,13 +128,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _launch(
-    arguments: argparse.Namespace, kernel: Kernel, request: Request, values: list[Any]
+    arguments: argparse.Namespace, kernel: Kernel, request: Request, values: list[Any], text: str
 ) -> Run:
-    """A plain launch, with what it prints; also of one that fails."""
+    """A launch, plain or with a profile, with what it prints; also of one that fails."""
     from bedplate.simt.api import LaunchFailed
 
     try:
-        launched = kernel.launch(request.grid, request.block, values, dynamic_shared=request.shared)
+        if arguments.profile:
+            launched = profile.run(arguments, kernel, request, values, text)
+        else:
+            launched = kernel.launch(
+                request.grid, request.block, values, dynamic_shared=request.shared
+            )
     except LaunchFailed as failure:
         _print_printed(arguments, failure)
         raise

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from bedplate.cli.output import note
+from bedplate.cli.output import note, people
 from bedplate.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ def trace(
         def take(issue: Any) -> None:
             print((row_json if lines else row_text)(issue, sources), file=file)
 
-        reference.run(Tracer(take))
+        try:
+            reference.run(Tracer(take))
+        finally:
+            people(arguments).write(reference.printed)
 
 
 @contextlib.contextmanager
@@ -85,9 +88,11 @@ def step(
         except Quit:
             return False
         except LaunchFailed as failure:
+            console.told(reference.grid.printed)
             with contextlib.suppress(Quit):
                 console.failed(str(failure))
             raise
+    console.told(reference.grid.printed)
     say(f"the launch has ended after {console.stepper.issues} instructions")
     return True
 

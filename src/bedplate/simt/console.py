@@ -7,10 +7,10 @@ done is one sentence and no stop of the session; the end of the input is `quit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bedplate.simt import peek
+from bedplate.simt import peek, printing
 from bedplate.simt.interpreter.engine import WarpState
 from bedplate.simt.machine import Kernel
 from bedplate.simt.module import Instruction
@@ -53,18 +53,27 @@ class Console:
     lane: int | None = None
     """Whose registers and local memory are meant; None is the lowest that runs."""
     _again: str = ""
+    _printed: int = 0
 
     def __post_init__(self) -> None:
         self.stepper = Stepper(self.stopped)
 
     def stopped(self, stop: Stop) -> None:
         """Say where it is, then do commands until one goes on; raises `Quit`."""
+        self.told(stop.warp.grid.printed)
         if stop.switched:
             self.say(f"[now block {stop.warp.block.number}, warp {stop.warp.index}]")
         if stop.breakpoint is not None:
             self.say(f"breakpoint {stop.breakpoint}")
         self._where(stop)
         self.talk(stop, ended=False)
+
+    def told(self, calls: Sequence[printing.Call]) -> None:
+        """Say what the kernel's `printf` said since it was said last."""
+        fresh = printing.text(calls[self._printed :], self.kernel.machine.memory)
+        self._printed = len(calls)
+        if fresh:
+            self.say(fresh.removesuffix("\n"))
 
     def failed(self, sentence: str) -> None:
         """The launch ended by a fault: what there is can be looked at."""

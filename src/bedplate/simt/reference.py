@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import bedplate.simt.interpreter.classes  # noqa: F401 - registers the reference
-from bedplate.simt import abi, arguments
+from bedplate.simt import abi, arguments, printing
 from bedplate.simt.interpreter.engine import Fault, Grid, Observer
 from bedplate.simt.interpreter.scheduled import WARPS
 from bedplate.simt.machine import DEFAULT_BUDGET, Kernel, LaunchShape
@@ -60,7 +60,14 @@ class Reference:
             try:
                 self.grid.run_block(number)
             except Fault as fault:
-                raise self.kernel.failure(self.shape, self._record(fault, number)) from None
+                failure = self.kernel.failure(self.shape, self._record(fault, number))
+                failure.printed = self.printed
+                raise failure from None
+
+    @property
+    def printed(self) -> str:
+        """What `printf` said so far."""
+        return printing.text(self.grid.printed, self.kernel.machine.memory)
 
     def _record(self, fault: Fault, block: int) -> abi.FaultRecord:
         """The fault as compiled code would have written it."""

@@ -161,11 +161,10 @@ def _places(name: str, function: Function) -> set[int]:
         several = [number for number in several if code[number].place.line == nearest]
     if not several:
         raise ValueError(f"no instruction of {function.name} is at {name}")
-    if colon:
-        # The first of each run of instructions of the line: a line is entered there.
-        found = set(several)
-        return {number for number in several if number - 1 not in found}
-    return set(several)
+    # The first of each run of instructions of the line: a line is entered there. A line of
+    # PTX has several when it calls.
+    found = set(several)
+    return {number for number in several if number - 1 not in found}
 
 
 def _same_line(one: SourceLine, other: SourceLine) -> bool:
