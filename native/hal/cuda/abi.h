@@ -203,7 +203,7 @@ enum {
                                                      uint64_t value, unsigned flags))              \
     F(0, stream_write_value, cuStreamWriteValue64_v2, (bp_cu_stream stream, bp_cu_address address, \
                                                        uint64_t value, unsigned flags))            \
-    F(0, stream_id, cuStreamGetId, (bp_cu_stream stream, uint64_t *id))                            \
+    F(0, stream_capturing, cuStreamIsCapturing, (bp_cu_stream stream, int *status))                \
     F(0, capture_begin, cuStreamBeginCapture_v2, (bp_cu_stream stream, unsigned mode))             \
     F(0, capture_end, cuStreamEndCapture, (bp_cu_stream stream, bp_cu_graph *graph))               \
     F(0, graph_instantiate, cuGraphInstantiateWithFlags, (bp_cu_graph_exec *exec,                  \

@@ -88,20 +88,9 @@ static __attribute__((cold)) void fail_node(const bp_work *work, const bp_node *
     fail(work, status, text);
 }
 
-/* The driver's code and data push everything else out of the nearest cache; a node is there again
- * before its turn comes. */
-static inline void fetch_ahead(const bp_work *work, uint32_t next) {
-    if (next >= work->node_count)
-        return;
-    const bp_node *node = &work->nodes[next];
-    __builtin_prefetch(node);
-    __builtin_prefetch((const unsigned char *)node + 64);
-}
-
 /* Whether all of it is in the stream; else its signals are poisoned. */
 static int issue_nodes(bp_cuda_queue *queue, const bp_work *work) {
     for (uint32_t i = 0; i < work->node_count; i++) {
-        fetch_ahead(work, i + 1);
         int32_t status = bp_cuda_issue_node(queue->device, queue->stream, &work->nodes[i]);
         if (status) {
             fail_node(work, &work->nodes[i], status);

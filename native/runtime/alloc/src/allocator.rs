@@ -260,6 +260,14 @@ impl Allocator {
         Ok(())
     }
 
+    /// The other streams that a live block was used on.
+    pub fn users(&self, handle: u64) -> Vec<u32> {
+        match self.live(handle) {
+            Ok((index, block)) if block.shared.get() != 0 => self.uses.of(index),
+            _ => Vec::new(),
+        }
+    }
+
     fn live(&self, handle: u64) -> Result<(Index, &Block)> {
         let (index, generation) = parts_of(handle);
         let block = self

@@ -3,16 +3,15 @@
 //! the first device is asked for.
 //!
 //! A timeline here is a stream of that program. Nobody signals values on it, so
-//! progress is found on demand: an event is recorded when somebody first asks
-//! how far the stream is, and asked for after that. No event a free.
-//!
-//! A stream may be destroyed meanwhile, and its handle may even be another stream's by
-//! then: the driver's number of the stream tells. What it was given is over when the
-//! whole context was waited for, once.
+//! progress is found on demand: when somebody asks how far the stream is, an event
+//! is recorded the next time that the program names the stream. Only then is it
+//! known to be there: the driver may crash when it is asked about a stream that
+//! was destroyed. What is never named again has passed when the whole context was
+//! waited for, which a request does before it fails. No event a free.
 
 use std::ffi::{c_void, CStr};
 use std::os::raw::{c_char, c_int, c_uint};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
 
 use crate::lock::locked;
@@ -102,8 +101,7 @@ driver! {
     memory_access = "cuMemSetAccess"(u64, usize, *const Access, usize);
     memory_allocate = "cuMemAlloc_v2"(*mut u64, usize);
     memory_free = "cuMemFree_v2"(u64);
-    stream_synchronize = "cuStreamSynchronize"(*mut c_void);
-    stream_id = "cuStreamGetId"(*mut c_void, *mut u64);
+    stream_capturing = "cuStreamIsCapturing"(*mut c_void, *mut c_int);
     context_synchronize = "cuCtxSynchronize"();
     event_create = "cuEventCreate"(*mut *mut c_void, c_uint);
     event_record = "cuEventRecord"(*mut c_void, *mut c_void);
@@ -113,14 +111,24 @@ driver! {
 /// How far one stream is known to be.
 struct Progress {
     stream: usize,
-    /// The driver's number of it, which no other stream ever has; None once it is gone.
-    id: Option<u64>,
+    /// Somebody asked: an event is to be recorded when the program names the stream.
+    wanted: &'static AtomicBool,
     event: usize,
     /// The event stands behind this value, when it is recorded.
     covers: u64,
     recorded: bool,
     submitted: &'static AtomicU64,
     done: u64,
+}
+
+/// A timeline as its user sees it; as old as the process.
+pub struct Timeline {
+    /// Its number.
+    pub number: u64,
+    /// Its last value.
+    pub submitted: &'static AtomicU64,
+    /// Whether `Cuda::seen` is to be called when its stream is named.
+    pub wanted: &'static AtomicBool,
 }
 
 /// A device of this process.
@@ -163,66 +171,75 @@ impl Cuda {
         }
     }
 
-    /// A timeline over a stream of the program, and where its last value is
-    /// kept. Both live as long as the process.
-    pub fn timeline(&self, stream: usize) -> PhysResult<(u64, &'static AtomicU64)> {
+    /// A timeline over a stream of the program.
+    pub fn timeline(&self, stream: usize) -> PhysResult<Timeline> {
         let mut event = std::ptr::null_mut();
-        let mut id = 0;
-        self.call(|driver| unsafe { (driver.stream_id)(stream as *mut c_void, &mut id) })?;
         self.call(|driver| unsafe { (driver.event_create)(&mut event, EVENT_DISABLE_TIMING) })?;
         let submitted: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
+        let wanted: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
         let mut streams = self.streams();
         streams.push(Progress {
             stream,
-            id: Some(id),
+            wanted,
             event: event as usize,
             covers: 0,
             recorded: false,
             submitted,
             done: 0,
         });
-        Ok((streams.len() as u64 - 1, submitted))
+        Ok(Timeline { number: streams.len() as u64 - 1, submitted, wanted })
     }
 
-    /// The number that the driver knows a stream by; None when there is no such stream.
-    fn id_of(&self, stream: usize) -> Option<u64> {
-        let mut id = 0;
-        self.call(|d| unsafe { (d.stream_id)(stream as *mut c_void, &mut id) }).ok().map(|()| id)
-    }
-
-    /// Whether a timeline has a stream. When it is not the one that was last seen, all work
-    /// of that one is over afterwards: the whole context is waited for.
-    fn is_there(&self, progress: &mut Progress) -> PhysResult<bool> {
-        let now = self.id_of(progress.stream);
-        if now.is_some() && now == progress.id {
-            return Ok(true);
-        }
-        let submitted = progress.submitted.load(Ordering::Acquire);
-        if progress.id.is_some() {
-            self.call(|d| unsafe { (d.context_synchronize)() })?;
-        }
-        // Nothing can be given to a stream that is not there.
-        if progress.id.is_some() || now.is_none() {
-            progress.done = progress.done.max(submitted);
-        }
-        progress.recorded = false;
-        progress.id = now;
-        Ok(now.is_some())
-    }
-
-    /// Puts a timeline whose stream is gone over another one; false when it is not gone.
-    pub fn move_to(&self, timeline: u64, stream: usize) -> PhysResult<bool> {
+    /// For a stream that the program names now: records the event that somebody waits for,
+    /// behind what was submitted until now.
+    #[cold]
+    pub fn seen(&self, timeline: u64) -> PhysResult<()> {
         let mut streams = self.streams();
         let progress = match streams.get_mut(timeline as usize) {
             Some(progress) => progress,
-            None => return Ok(false),
+            None => return Ok(()),
         };
-        if self.is_there(progress)? {
-            return Ok(false);
+        // Read before the event: what it counts was submitted by then.
+        let submitted = progress.submitted.load(Ordering::Acquire);
+        let stream = progress.stream as *mut c_void;
+        if progress.recorded || progress.done >= submitted {
+            progress.wanted.store(false, Ordering::Relaxed);
+            return Ok(());
         }
-        progress.stream = stream;
-        progress.id = self.id_of(stream);
-        Ok(true)
+        let mut capturing = 0;
+        self.call(|d| unsafe { (d.stream_capturing)(stream, &mut capturing) })?;
+        if capturing != 0 {
+            // It would become a part of the program's graph.
+            return Ok(());
+        }
+        let event = progress.event as *mut c_void;
+        self.call(|d| unsafe { (d.event_record)(event, stream) })?;
+        progress.recorded = true;
+        progress.covers = submitted;
+        progress.wanted.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts a timeline over another stream. What it knew of the old one has passed then.
+    pub fn move_to(&self, timeline: u64, stream: usize) -> PhysResult<()> {
+        self.wait_all()?;
+        if let Some(progress) = self.streams().get_mut(timeline as usize) {
+            progress.stream = stream;
+        }
+        Ok(())
+    }
+
+    /// Waits for everything that was submitted to any stream until now.
+    fn wait_all(&self) -> PhysResult<()> {
+        let mut streams = self.streams();
+        let before: Vec<u64> =
+            streams.iter().map(|progress| progress.submitted.load(Ordering::Acquire)).collect();
+        self.call(|d| unsafe { (d.context_synchronize)() })?;
+        for (progress, submitted) in streams.iter_mut().zip(before) {
+            progress.done = progress.done.max(submitted);
+            progress.recorded = false;
+        }
+        Ok(())
     }
 
     fn streams(&self) -> std::sync::MutexGuard<'_, Vec<Progress>> {
@@ -333,54 +350,28 @@ impl Phys for Cuda {
             Some(progress) => progress,
             None => return Ok(0),
         };
-        let (event, stream) = (progress.event as *mut c_void, progress.stream as *mut c_void);
-        if progress.done >= progress.submitted.load(Ordering::Acquire)
-            || !self.is_there(progress)?
-        {
-            return Ok(progress.done);
+        if progress.recorded {
+            let event = progress.event as *mut c_void;
+            let _inside = self.enter();
+            // SAFETY: the event is ours.
+            match unsafe { (self.driver.event_query)(event) } {
+                0 => {
+                    progress.done = progress.done.max(progress.covers);
+                    progress.recorded = false;
+                }
+                NOT_READY => return Ok(progress.done),
+                bad => return Err(PhysError::Failed(self.name(bad))),
+            }
         }
-        let _inside = self.enter();
-        // SAFETY: the event is ours; the stream is alive while the program uses it.
-        unsafe {
-            if progress.recorded {
-                match (self.driver.event_query)(event) {
-                    0 => {
-                        progress.done = progress.covers;
-                        progress.recorded = false;
-                    }
-                    NOT_READY => return Ok(progress.done),
-                    bad => return Err(PhysError::Failed(self.name(bad))),
-                }
-            }
-            // Read before the event: what it counts was submitted by then.
-            let submitted = progress.submitted.load(Ordering::Acquire);
-            if progress.done < submitted {
-                let status = (self.driver.event_record)(event, stream);
-                if status != 0 {
-                    return Err(PhysError::Failed(self.name(status)));
-                }
-                progress.recorded = true;
-                progress.covers = submitted;
-            }
+        if progress.done < progress.submitted.load(Ordering::Acquire) {
+            progress.wanted.store(true, Ordering::Relaxed);
         }
         Ok(progress.done)
     }
 
     fn wait(&self, timeline: u64, value: u64) -> PhysResult<()> {
-        let stream = {
-            let mut streams = self.streams();
-            let progress = match streams.get_mut(timeline as usize) {
-                Some(progress) => progress,
-                None => return Ok(()),
-            };
-            if !self.is_there(progress)? {
-                return Ok(());
-            }
-            progress.stream
-        };
-        self.call(|d| unsafe { (d.stream_synchronize)(stream as *mut c_void) })?;
-        if let Some(progress) = self.streams().get_mut(timeline as usize) {
-            progress.done = progress.done.max(value);
+        if self.completed(timeline)? < value {
+            self.wait_all()?;
         }
         Ok(())
     }

@@ -305,6 +305,11 @@ impl Uses {
         }
     }
 
+    /// The streams that used a live block.
+    pub fn of(&self, index: Index) -> Vec<u32> {
+        locked(&self.0).get(&index).cloned().unwrap_or_default()
+    }
+
     /// The uses of a block that is freed now, as fences of this moment.
     pub fn end(&self, streams: &Streams, index: Index) -> Vec<Fence> {
         let mut uses = locked(&self.0);

@@ -2,8 +2,8 @@
 //!
 //! PyTorch gives and takes pointers, so a map in shards finds the block; it
 //! names streams by their driver handle, so each gets a stream of ours on first
-//! sight. A free says that the work submitted to its stream until now may still
-//! use the block.
+//! sight. A free says that the work submitted until now to its stream, and to those
+//! that used the block, may still use it.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -11,13 +11,13 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::os::raw::c_int;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::abi::{failed, guarded};
 use crate::allocator::Allocator;
 use crate::conf::{self, Config};
-use crate::cuda::Cuda;
+use crate::cuda::{Cuda, Timeline};
 use crate::error::{Error, Result};
 use crate::fence::{device, STREAMS};
 use crate::lock::locked;
@@ -31,11 +31,10 @@ const DEVICES: usize = 16;
 
 /// PyTorch's stream as both sides know it.
 struct Known {
-    /// The driver's handle; another one when this one's stream is gone and places are rare.
+    /// The driver's handle; another one after `Torch::take_over`.
     handle: AtomicUsize,
-    timeline: u64,
     own: u32,
-    submitted: &'static AtomicU64,
+    timeline: Timeline,
 }
 
 impl Known {
@@ -150,11 +149,11 @@ impl Torch {
             return Ok(known);
         }
         if streams.len() == STREAMS {
-            return self.take_over(&streams, stream);
+            return self.take_over(&mut streams, stream);
         }
-        let (timeline, submitted) = self.cuda.timeline(stream).map_err(device)?;
-        let own = self.allocator.open_stream(timeline, 0)?;
-        let known = Known { handle: AtomicUsize::new(stream), timeline, own, submitted };
+        let timeline = self.cuda.timeline(stream).map_err(device)?;
+        let own = self.allocator.open_stream(timeline.number, 0)?;
+        let known = Known { handle: AtomicUsize::new(stream), own, timeline };
         let known = match self.near.get(streams.len()) {
             Some(place) => share(place, known),
             None => Box::leak(Box::new(known)),
@@ -163,22 +162,29 @@ impl Torch {
         Ok(known)
     }
 
-    /// The place of a stream that is gone, for another.
-    fn take_over(&self, streams: &[&'static Known], stream: usize) -> Result<&'static Known> {
-        for &known in streams {
-            if self.cuda.move_to(known.timeline, stream).map_err(device)? {
-                known.handle.store(stream, Ordering::Release);
-                return Ok(known);
-            }
-        }
-        let text = format!("{STREAMS} streams are in use, which is the most; destroy one first");
-        Err(Error::Invalid(text))
+    /// The place of the stream that was seen first, once all work is done: a program has
+    /// few streams at a time. If it is there still, it gets another place when it is named.
+    #[cold]
+    fn take_over(&self, streams: &mut [&'static Known], stream: usize) -> Result<&'static Known> {
+        let known = streams[0];
+        streams.rotate_left(1);
+        self.cuda.move_to(known.timeline.number, stream).map_err(device)?;
+        known.handle.store(stream, Ordering::Release);
+        Ok(known)
     }
 
     /// Work may have been submitted to the stream until now.
     fn advance(&self, known: &Known) {
-        let value = known.submitted.fetch_add(1, Ordering::AcqRel) + 1;
+        let value = known.timeline.submitted.fetch_add(1, Ordering::AcqRel) + 1;
         self.allocator.streams().at(known.own).advance_to(value);
+    }
+
+    /// The program names a stream, which is there for this moment.
+    fn named(&self, known: &Known) -> Result<()> {
+        if known.timeline.wanted.load(Ordering::Relaxed) {
+            self.cuda.seen(known.timeline.number).map_err(device)?;
+        }
+        Ok(())
     }
 
     fn shard(&self, address: u64) -> MutexGuard<'_, Blocks> {
@@ -188,11 +194,13 @@ impl Torch {
 
     fn allocate(&self, bytes: u64, stream: usize) -> Result<u64> {
         let known = self.stream(stream)?;
+        self.named(known)?;
         let got = self.allocator.allocate(POOL, bytes, known.own)?;
         self.shard(got.address).insert(got.address, got.handle);
         Ok(got.address)
     }
 
+    /// The stream is that of the block's life, and may be gone.
     fn free(&self, address: u64, stream: usize) -> Result<()> {
         let handle = self.shard(address).remove(&address).ok_or_else(|| unknown(address))?;
         let freed = self.free_block(handle, stream);
@@ -207,6 +215,13 @@ impl Torch {
         self.advance(known);
         // Nothing on the block's own stream; a fence when another one frees it.
         self.allocator.used_on(handle, known.own)?;
+        // What uses it elsewhere may have got more work since it said so.
+        for slot in self.allocator.users(handle) {
+            let streams = locked(&self.streams);
+            if let Some(user) = streams.iter().find(|user| user.own == slot) {
+                self.advance(user);
+            }
+        }
         self.allocator.free(handle)
     }
 
@@ -214,6 +229,7 @@ impl Torch {
         let handle = self.shard(address).get(&address).copied();
         let known = self.stream(stream)?;
         self.advance(known);
+        self.named(known)?;
         self.allocator.used_on(handle.ok_or_else(|| unknown(address))?, known.own)
     }
 }

@@ -89,8 +89,6 @@ struct bp_cu_graph_exec_s {
 struct bp_cu_stream_s {
     bp_cu_context context;
     struct bp_cu_stream_s *next;
-    /* No other stream of the process ever has it. */
-    uint64_t id;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;

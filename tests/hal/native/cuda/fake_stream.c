@@ -186,7 +186,6 @@ void fake_end_streams(bp_cu_context context) {
 }
 
 FAKE_API cuStreamCreateWithPriority(bp_cu_stream *out, unsigned flags, int priority) {
-    static _Atomic uint64_t streams = 1;
     bp_cu_result result = fake_ready();
     (void)flags;
     (void)priority;
@@ -196,7 +195,6 @@ FAKE_API cuStreamCreateWithPriority(bp_cu_stream *out, unsigned flags, int prior
     if (!stream)
         return BP_CU_OUT_OF_MEMORY;
     stream->context = fake_current;
-    stream->id = ++streams;
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     pthread_create(&stream->thread, NULL, serve, stream);
@@ -206,22 +204,6 @@ FAKE_API cuStreamCreateWithPriority(bp_cu_stream *out, unsigned flags, int prior
     pthread_mutex_unlock(&fake_current->lock);
     *out = stream;
     return BP_CU_SUCCESS;
-}
-
-/* The real one may also read memory that is no stream any more; here it is always told. */
-FAKE_API cuStreamGetId(bp_cu_stream stream, uint64_t *id) {
-    bp_cu_result result = fake_ready();
-    if (result)
-        return result;
-    *id = 1;
-    pthread_mutex_lock(&fake_current->lock);
-    bp_cu_stream found = NULL;
-    for (found = fake_current->streams; found && found != stream; found = found->next)
-        ;
-    if (found)
-        *id = found->id;
-    pthread_mutex_unlock(&fake_current->lock);
-    return found || !stream ? BP_CU_SUCCESS : BP_CU_INVALID_HANDLE;
 }
 
 /* The real one lets queued work finish behind the caller's back; here it is waited for. */
@@ -327,6 +309,12 @@ FAKE_API cuStreamBeginCapture_v2(bp_cu_stream stream, unsigned mode) {
     stream->capture_broken = 0;
     stream->capturing = calloc(1, sizeof(*stream->capturing));
     return stream->capturing ? BP_CU_SUCCESS : BP_CU_OUT_OF_MEMORY;
+}
+
+FAKE_API cuStreamIsCapturing(bp_cu_stream stream, int *status) {
+    bp_cu_result result = fake_ready();
+    *status = stream && stream->capturing ? 1 : 0;
+    return result;
 }
 
 FAKE_API cuStreamEndCapture(bp_cu_stream stream, bp_cu_graph *graph) {
