@@ -32,6 +32,7 @@ from bedplate.simt.report import Report
 from bedplate.simt.scalar import LANES
 from bedplate.simt.schedule import CUTS, SCHEDULES, Order, Schedule, waits
 from bedplate.simt.signature.atomic import ORDERED
+from bedplate.simt.telemetry import Counters
 from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Layout
 
@@ -90,7 +91,8 @@ class Machine:
         self.schedule = schedule
         self.printf = printf
         self.seed = seed
-        self.memory = Memory(memory, windows)
+        self.counters = Counters()
+        self.memory = Memory(memory, windows, self.counters)
         self.threads = threads or grid.threads_of_host()
         self.threads_given = threads is not None
         self.cancel = ctypes.c_uint32(0)
@@ -105,6 +107,10 @@ class Machine:
     def close(self) -> None:
         """Give the memory back."""
         self.memory.close()
+
+    def telemetry(self) -> Mapping[str, int]:
+        """What it has done since it was made: counters that never fall, see `telemetry.NAMES`."""
+        return self.counters.read()
 
     def array(self, source: Any) -> DeviceArray:
         """A copy of an array of the host in the machine's memory."""
@@ -230,8 +236,12 @@ class Kernel:
     def _object(self, layout: Layout, full: bool, tools: tuple[Tool, ...]) -> bytes:
         """The object file; without tools, whose places are found while compiling, from disk."""
 
+        compiled: list[Order] = []
+
         def make() -> tuple[Order, bytes]:
             order = self.order(layout)
+            compiled.append(order)
+            self.machine.counters.add(kernels_compiled=1)
             plan = self._compiler.plan(
                 self.graph_for(order), self.places, layout, full=full, tools=tools, order=order
             )
@@ -242,6 +252,7 @@ class Kernel:
             return make()[1]
         order, code = stored.code((digest, self.name, repr(layout), str(full), schedule), make)
         self._orders.setdefault(layout, order)
+        self.machine.counters.add(kernels_from_disk=not compiled)
         return code
 
     def launch(
@@ -281,6 +292,15 @@ class Kernel:
         record = grid.run(code.launch, make, shape.blocks, threads)
         elapsed = time.perf_counter_ns() - began
         calls, lost = printing.gathered(rings, self.machine.printf)
+        self.machine.counters.add(
+            launches=1,
+            launches_failed=record is not None,
+            blocks=0 if record is not None else shape.blocks,
+            threads=0 if record is not None else shape.blocks * shape.threads,
+            busy_ns=elapsed,
+            printf_calls=len(calls) + lost,
+            printf_lost=lost,
+        )
         printed = printing.text(calls, self.machine.memory)
         if record is not None:
             failure = self.failure(shape, record)

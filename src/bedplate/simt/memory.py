@@ -22,6 +22,7 @@ import numpy as np
 from bedplate.core.units import format_bytes
 from bedplate.simt import abi
 from bedplate.simt.errors import LaunchInvalid, OutOfDeviceMemory
+from bedplate.simt.telemetry import Counters
 
 ALIGNMENT = 256
 GUARD = 256
@@ -72,8 +73,14 @@ def _ascending(windows: Sequence[HostWindow], size: int) -> list[HostWindow]:
 class Memory:
     """Allocations, and bytes by device address."""
 
-    def __init__(self, size: int = DEFAULT_BYTES, windows: Sequence[HostWindow] = ()) -> None:
+    def __init__(
+        self,
+        size: int = DEFAULT_BYTES,
+        windows: Sequence[HostWindow] = (),
+        counters: Counters | None = None,
+    ) -> None:
         self.size = size
+        self._counters = counters or Counters()
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
         self._map = mmap.mmap(-1, size, flags=flags)
         self.bytes = np.frombuffer(self._map, np.uint8)
@@ -101,6 +108,7 @@ class Memory:
             address = abi.GLOBAL_BASE + self.used + GUARD
             self.used += GUARD + rounded
         self.live[address] = size
+        self._counters.add(allocations=1, allocated_bytes=size)
         return address
 
     def free(self, address: int) -> None:
@@ -108,6 +116,7 @@ class Memory:
         asked = self.live.pop(address, None)
         if asked is None:
             raise LaunchInvalid(f"{address:#x} is not an allocation of this machine")
+        self._counters.add(freed_bytes=asked)
         size = max(-(-asked // ALIGNMENT), 1) * ALIGNMENT
         self.written.pop(address, None)
         start = address - abi.GLOBAL_BASE
