@@ -17,9 +17,9 @@ from llvmlite import ir
 
 from bedplate.simt import abi, lanes
 from bedplate.simt.lanes import I1, I8, I32, I64, PTR
+from bedplate.simt.plan import WarpFunction
 from bedplate.simt.scalar import LANES
 from bedplate.simt.structure import field_place
-from bedplate.simt.warp import WarpFunction
 
 JUNK = 0xA5
 """Byte that fills shared memory; as a float it is about -2.9e-16, as an index far away."""

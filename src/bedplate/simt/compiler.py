@@ -35,10 +35,12 @@ from bedplate.simt.errors import CompilerFailed
 from bedplate.simt.graph import Graph
 from bedplate.simt.lowering import printing
 from bedplate.simt.module import Function, Variable
+from bedplate.simt.plan import Plan
 from bedplate.simt.scheduled import ScheduledBuilder
+from bedplate.simt.stack import StackBuilder
 from bedplate.simt.tool import Tool
 from bedplate.simt.uniformity import Layout
-from bedplate.simt.warp import Plan, WarpBuilder
+from bedplate.simt.warp import WarpBuilder
 
 __all__ = [
     "Code",
@@ -136,7 +138,7 @@ def assembly(what: Plan) -> str:
     """The module of a kernel in LLVM's assembly, before any optimisation."""
     module = ir.Module("kernel")
     module.triple = _host()[0].triple
-    make = WarpBuilder if what.order == "lowest" else ScheduledBuilder
+    make = {"lowest": WarpBuilder, "ipdom": StackBuilder}.get(what.order, ScheduledBuilder)
     warp = make(module, what).build()
     block.build(module, warp, what.local_bytes)
     return str(module)

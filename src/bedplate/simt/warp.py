@@ -13,7 +13,7 @@ structure, and it is called again with the label of the block behind the barrier
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,46 +22,15 @@ from llvmlite import ir
 import bedplate.simt.lowering.classes  # noqa: F401 - registers the lowerings
 from bedplate.simt import abi, lanes, specials
 from bedplate.simt.emitter import Emitter
-from bedplate.simt.graph import EXIT, Block, Graph
+from bedplate.simt.graph import EXIT, Block
 from bedplate.simt.lanes import I1, I8, I32, I64, PTR
-from bedplate.simt.liveness import Liveness, members
+from bedplate.simt.liveness import members
 from bedplate.simt.module import Instruction
+from bedplate.simt.plan import Plan, WarpFunction
 from bedplate.simt.resolve import first_lane
 from bedplate.simt.scalar import FULL, SCALARS
-from bedplate.simt.tool import Tool
-from bedplate.simt.uniformity import Uniformity
 
 RESULT = ir.FunctionType(I32, [PTR, PTR, PTR])
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be compiled: a kernel, as analysed, and the places of its variables."""
-
-    graph: Graph
-    liveness: Liveness
-    uniformity: Uniformity
-    full: bool
-    """Whether every warp has 32 threads."""
-    shared_offsets: Mapping[str, int]
-    local_offsets: Mapping[str, int]
-    local_bytes: int
-    symbols: Mapping[str, int]
-    parameter_offsets: Mapping[str, int]
-    tools: Sequence[Tool] = ()
-    order: str = "lowest"
-    """Which lanes run next; see `schedule`."""
-    sited: bool = False
-    """Whether each access looks for its window and remembers it, rather than try the first."""
-
-
-@dataclass
-class WarpFunction:
-    """A warp function that was made, and how much room a warp needs between two runs."""
-
-    function: ir.Function
-    state_bytes: int
-    barriers: bool
 
 
 @dataclass
