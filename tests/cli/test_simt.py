@@ -221,6 +221,10 @@ def test_a_profile_as_page_and_picture(
     for wrong in (["--warp", "1"], ["--rows", "0"]):
         assert main([*picture, *wrong]) == 2
     document = json.loads(file.read_text())
+    document["kernel"] = document["lines"][0]["file"] = "\x1b[2J"
+    file.write_text(json.dumps(document))
+    assert main(picture[:-1]) == 0
+    assert "\x1b" not in capsys.readouterr().out
     document["timeline"]["issues"][0][0] = None
     file.write_text(json.dumps(document))
     assert main(["simt", "report", str(file), "--html", str(page)]) == 2

@@ -209,7 +209,7 @@ st.global.u32 [%rd4], 0x40400000;
             f"b {behind}", "c", "si", "x/2xw tile", "x/d shared:4", "x/f %rd4", "x/2xb %rd4+2",
             "lane 3",
             "x/u %rd4-12", "x/2g 0x10", "x/x %rd4+1", "x/9999999 0", "x/1025 0",
-            "x/1x 1-", "lane 32",
+            "x/1x 1-", "x/2 local:0-8", "x/2 shared:4-8", "lane 32",
         )  # fmt: skip
     assert session.after("x/2xw tile") == ["shared 0x0:  0xa5a5a5a5  0x27"]
     assert session.after("x/d shared:4") == ["shared 0x4:  39"]
@@ -221,6 +221,8 @@ st.global.u32 [%rd4], 0x40400000;
     assert session.after("x/2g 0x10") == ["address 0x10 is not in generic memory"]
     assert session.after("x/x %rd4+1")[0].endswith("is not aligned")
     assert "is not a count" in session.after("x/9999999 0")[0]
+    for space in ("x/2 local:0-8", "x/2 shared:4-8"):
+        assert session.after(space)[0].endswith(f"not in {space[4:].split(':')[0]} memory")
     assert session.after("x/1025 0") == ["1025 units are not between 1 and 1024"]
     assert "is no place" in session.after("x/1x 1-")[0]
     assert session.after("lane 32") == ["lane 32 is not between 0 and 31"]

@@ -206,6 +206,8 @@ def test_a_picture_that_is_cut(document: Any) -> None:
     shown = list(profile_picture(made, 0, 3, plain=True, colour=False))
     assert shown[2].endswith("xxx...")
     assert len(shown[2]) == 80
+    text["lines"][11 - text["first"]] = made["kernel"] = "\x1b[2J"
+    assert not any("\x1b" in line for line in profile_picture(made, 0, 3, plain=True, colour=False))
 
 
 def test_colours_are_only_added(document: Any) -> None:

@@ -123,6 +123,20 @@ def test_sources_lie_beside_the_ptx(machine: Machine, tmp_path: Path) -> None:
     assert set(sources_beside(path, SPLIT, function).texts) == {str(path)}
 
 
+def test_lines_are_a_compilers_and_safe_to_show(machine: Machine, tmp_path: Path) -> None:
+    """Only line feeds end them, and a terminal obeys none of their characters."""
+    odd = SPLIT.replace("// not lane", "// \x1b[2J \x0c \u2028 not lane")
+    sources = sources_beside(tmp_path / "k.ptx", odd, machine.load(odd)["split"].function)
+    assert sources.line(sources.ptx, 19) == "@!%p1 mov.u32 %r2, 5;"
+    remarked = sources.line(sources.ptx, 15)
+    assert remarked is not None
+    assert remarked.isprintable()
+    windows = sources_beside(
+        tmp_path / "k.ptx", SPLIT.replace("\n", "\r\n"), machine.load(SPLIT)["split"].function
+    )
+    assert windows.line(windows.ptx, 19) == "@!%p1 mov.u32 %r2, 5;"
+
+
 def test_a_timeline_leaves_no_trace(machine: Machine) -> None:
     """One block, at most so many rows, and memory as it was; a fault is not its business."""
     kernel = machine.load(SPLIT)["split"]

@@ -116,12 +116,15 @@ def _picture(arguments: argparse.Namespace, document: Mapping[str, Any]) -> list
 
 
 def _table(document: Mapping[str, Any]) -> list[str]:
-    made = [_summary(document), HEAD]
+    from bedplate.simt.api import plain_line
+
+    made = [plain_line(_summary(document)), HEAD]
     for line in document["lines"]:
         lanes = 100 * line["lanes"] / max(32 * line["issues"], 1)
         counted = [line[name] for name in ("requests", "sectors", "wavefronts", "conflicts")]
         numbers = "".join(f"{item:>11}" for item in (*counted, line["divergent"]))
-        made.append(f"{line['issues']:>11}{lanes:>7.1f}%{numbers}  {line['file']}:{line['line']}")
+        told = f"{line['issues']:>11}{lanes:>7.1f}%{numbers}  {line['file']}:{line['line']}"
+        made.append(plain_line(told))
     return made
 
 

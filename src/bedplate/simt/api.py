@@ -51,6 +51,7 @@ from bedplate.simt.request import read as read_request
 from bedplate.simt.request import value as argument_value
 from bedplate.simt.sources import Sources
 from bedplate.simt.sources import beside as sources_beside
+from bedplate.simt.sources import plain as plain_line
 
 if TYPE_CHECKING:
     from bedplate.simt.checks.check import Checked, check
@@ -131,6 +132,7 @@ __all__ = [
     "native_kernels",
     "occupancy",
     "parse",
+    "plain_line",
     "profile_page",
     "profile_picture",
     "read_ptxas",

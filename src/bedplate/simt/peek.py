@@ -207,7 +207,7 @@ def _place(kernel: Kernel, warp: WarpState, lane: int, text: str) -> tuple[str, 
         base = kernel.loaded.symbols[word]
     else:
         base = _whole(word)
-    return space or "generic", base + offset
+    return space or "generic", (base + offset) % (1 << 64)
 
 
 def _whole(text: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bedplate.simt.scalar import LANES
+from bedplate.simt.sources import plain as safe
 
 RUNS, OFF, WAITS, ENDED = range(4)
 SIGNS = "█▒· "
@@ -38,11 +39,11 @@ def picture(
     issues = [issue for issue in timeline["issues"] if issue[0] == warp]
     signs = PLAIN if plain else SIGNS
     meaning = ", ".join(f"{signs[n]} {MEANINGS[n]}" for n in (RUNS, OFF, WAITS))
-    yield f"{document['kernel']}, block 0, warp {warp}: {len(issues)} issues"
+    yield f"{safe(str(document['kernel']))}, block 0, warp {warp}: {len(issues)} issues"
     yield f" line  0       8       16      24     31  {meaning}"[:WIDTH]
     for _, line, mask, ran, live in issues[:rows]:
         drawn = _drawn(states(mask, ran, live), signs, colour=colour)
-        text = " ".join(lines.get(line, "").split())
+        text = " ".join(safe(lines.get(line, "")).split())
         room = WIDTH - 7 - LANES - 2
         text = text if len(text) <= room else text[: room - 3] + "..."
         yield f"{line:>5}  {drawn}  {text}".rstrip()

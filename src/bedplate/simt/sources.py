@@ -62,15 +62,25 @@ class Sources:
         return found
 
 
+def _lines(text: str) -> Lines:
+    """Lines as compilers count them, each safe to show."""
+    return [plain(line.removesuffix("\r")) for line in text.split("\n")]
+
+
+def plain(line: str) -> str:
+    """A line without what a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
 def beside(ptx: Path, text: str, function: Function) -> Sources:
     """The PTX's own lines, and those of the sources that a function names."""
-    texts: dict[str, Lines] = {str(ptx): text.splitlines()}
+    texts: dict[str, Lines] = {str(ptx): _lines(text)}
     named = {made.source.file for made in function.instructions if made.source is not None}
     for file in sorted(named):
         path = ptx.parent / PurePosixPath(file).name
         try:
             if path.is_file() and path.stat().st_size <= MOST_BYTES:
-                texts[file] = path.read_text(encoding="utf-8").splitlines()
+                texts[file] = _lines(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
             continue
     return Sources(str(ptx), texts)
