@@ -16,7 +16,11 @@ from bedplate.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 LABS = (ROOT / "docs" / "guide" / "ptx-labs.md").read_text()
-BLOCKS = re.findall(r"^```sh\n(.*?)^```\n(?:\n```\n(.*?)^```\n)?", LABS, re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+BLOCKS = BLOCK.findall(LABS)
+SECTIONS = dict(
+    re.findall(r"^## \d+\. [^\n]+: `(\w+)`$(.*?)(?=^## )", LABS, re.MULTILINE | re.DOTALL)
+)
 
 
 @pytest.fixture
@@ -27,30 +31,34 @@ def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.timeout(120)
-def test_the_labs_print_what_the_page_says(labs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def shelled(commands: str) -> bool:
+    """Whether commands need a shell."""
+    return any(mark in commands for mark in ("|", "<<", "for ", "grep"))
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_lab_prints_what_the_page_says(
+    labs: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its plain commands, in this process: `lab`, and `bedplate` without a pipe."""
-    shutil.copytree("examples/simt", "labs")
-    os.chdir("labs")
+    os.chdir(labs / "examples" / "simt")
     tried = 0
-    for commands, said in BLOCKS[1:]:
+    for commands, said in BLOCK.findall(SECTIONS[name]):
         lines = commands.replace("\\\n", " ").splitlines()
-        if any(mark in commands for mark in ("|", "<<", "for ")):
+        plain = [line for line in lines if not shelled(line)]
+        if shelled(commands) and not commands.startswith("lab "):
             continue
-        for line in lines:
+        for line in plain:
             words = shlex.split(line)
             if words[0] == "lab":
                 lab, kernel = words[1:]
                 launch = f"{lab}/{lab}.ptx --launch {lab}/launch.toml --kernel {kernel}"
                 words = ["", "simt", "run", *launch.split(), "--profile", f"{kernel}.json"]
-            elif words[0] != "bedplate":
-                continue
             assert main(words[1:]) == 0
             tried += 1
-        if all(line.startswith(("lab ", "bedplate ")) for line in lines):
-            assert capsys.readouterr().out == said
-        capsys.readouterr()
-    assert tried >= 25
+        printed = capsys.readouterr().out
+        assert printed == said if plain == lines else said.startswith(printed)
+    assert tried
 
 
 @pytest.mark.soak
