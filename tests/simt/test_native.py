@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,35 @@ AGAIN:
 }
 """
 )
+
+
+PLAIN = (
+    HEAD
+    + """
+.visible .entry plain(.param .u64 table, .param .u32 turns)
+{
+    .reg .pred %p;
+    .reg .b32 %r<6>;
+    .reg .b64 %d<7>;
+    ld.param.u64 %d1, [table];
+    ld.param.u32 %r1, [turns];
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %d2, %r2, 4;
+    mov.u32 %r3, 0;
+TURN:
+    mul.wide.u32 %d3, %r3, 8;
+    add.u64 %d3, %d1, %d3;
+    ld.global.u64 %d4, [%d3];
+    add.u64 %d4, %d4, %d2;
+    st.global.u32 [%d4], %r2;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p, %r3, %r1;
+    @%p bra TURN;
+    ret;
+}
+"""
+)
+"""Without variables; each thread writes its number through every pointer of a table."""
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +176,71 @@ def test_a_window_ends_where_it_ends(made: native.NativeKernels) -> None:
             f"st.global.u32, lane {lane}, thread ({lane}, 0, 0), block (0, 0, 0)"
         )
         assert not out[lane:].any()
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[native.NativeKernel]:
+    """The kernel without variables, whose code is kept meanwhile."""
+    loaded = native.native_kernels(PLAIN)
+    yield loaded.kernels["plain"]
+    del loaded
+
+
+@pytest.mark.parametrize("many", [0, 7, 100])
+def test_an_access_that_moves_between_windows(plain: native.NativeKernel, many: int) -> None:
+    """One place in the code, and in every turn another window; each is checked to its end."""
+    rows = [np.zeros(40, "u4") for _ in range(4)]
+    others = [np.zeros(4, "u4") for _ in range(many)]
+    order = [0, 1, 1, 0, 2, 3, 2, 0]
+    table = np.array([place(rows[index]) for index in order], "u8")
+    arguments = place(table).to_bytes(8, "little") + len(order).to_bytes(4, "little")
+    every = [(place(array), array.nbytes) for array in (*rows, *others, table)]
+    assert launch(plain, arguments, sorted(every))[:2] == (0, "")
+    for row in rows:
+        assert row.tolist() == [*range(32), *[0] * 8]
+        row[:] = 0
+    for short, lane in ((1, 31), (4, 31), (128, 0), (124, 1)):
+        for row in rows:
+            row[:] = 0
+        cut = [(where, 128 - short if where == place(rows[3]) else size) for where, size in every]
+        status, text, fault = launch(plain, arguments, sorted(cut))
+        assert status == LAUNCH_FAULT
+        assert fault.value == place(rows[3]) + 4 * lane
+        assert f"lane {lane}, thread ({lane}, 0, 0)" in text
+        assert not rows[3][lane:].any()
+        assert all(row[:32].tolist() == list(range(32)) for row in rows[:3])
+    for missing in (place(table), place(rows[2])):
+        gone = [one for one in every if one[0] != missing]
+        assert launch(plain, arguments, sorted(gone))[0] == LAUNCH_FAULT
+    assert not any(array.any() for array in others)
+
+
+def test_only_its_window_is_there(plain: native.NativeKernel) -> None:
+    """The first window of a table that begins with it ends where it ends too."""
+    row = np.zeros(40, "u4")
+    table = np.array([place(row)], "u8")
+    arguments = place(table).to_bytes(8, "little") + (1).to_bytes(4, "little")
+    for short in (1, 4, 127):
+        row[:] = 0
+        windows = sorted([(place(row), 128 - short), (place(table), 8)])
+        status, _, fault = launch(plain, arguments, windows)
+        assert status == LAUNCH_FAULT
+        assert fault.value == place(row) + (128 - short) // 4 * 4
+    assert launch(plain, arguments, [])[0] == LAUNCH_FAULT
+    windows = sorted([(place(row), 128), (place(table), 7)])
+    assert launch(plain, arguments, windows)[0] == LAUNCH_FAULT
+
+
+def test_a_misaligned_access_is_a_fault(plain: native.NativeKernel) -> None:
+    """Also when its window is known."""
+    row = np.zeros(40, "u4")
+    table = np.array([place(row), place(row) + 2], "u8")
+    arguments = place(table).to_bytes(8, "little") + (2).to_bytes(4, "little")
+    windows = sorted([(place(row), row.nbytes), (place(table), 16)])
+    status, text, _ = launch(plain, arguments, windows)
+    assert status == LAUNCH_FAULT
+    assert text.startswith(f"address {place(row) + 2:#x} is not aligned")
+    assert row.tolist() == [*range(32), *[0] * 8]
 
 
 def line(text: str) -> int:

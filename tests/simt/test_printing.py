@@ -346,3 +346,19 @@ def test_the_engines_agree_on_odd_formats(form: bytes) -> None:
     """On how many arguments there are and how long they are."""
     _, size = printing.taken(form)
     assert one(form, bytes(max(size - 1, 0)))[1] == printing.taken(form)[0]
+
+
+def test_rings_of_several_threads_are_one_list() -> None:
+    """By block, a block's calls in their order; the first are kept whoever has them."""
+    rings = []
+    for blocks, used in (([0, 0, 3, 3, 4], 7), ([1, 2, 2, 5], 4)):
+        ring, records = printing.ring(5)
+        for number, (record, block) in enumerate(zip(records, blocks, strict=False)):
+            record.block, record.thread, record.bytes = block, number, 2
+            record.data[:3] = (1, 2, 3)
+        ring.used = used
+        rings.append((ring, records))
+    calls, lost = printing.gathered(rings, 5)
+    assert [(call.block, call.thread) for call in calls] == [(0, 0), (0, 1), (1, 0), (2, 1), (2, 2)]
+    assert calls[0].data == b"\1\2"
+    assert lost == 7 + 4 - 5
