@@ -252,6 +252,7 @@ def test_printf_of_a_launch_that_is_watched(
     out = capsys.readouterr().out
     assert "(simt) c\n0.0.0\n0.1.0\n[now block 1, warp 0]\nbreakpoint 1\n" in out
     assert "\n1.0.0\n1.1.0\nthe launch has ended" in out
+    assert out.count("0.0.0\n") == 1
 
 
 def test_printf_is_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
