@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -91,9 +91,20 @@ TURN:
     @%p bra TURN;
     ret;
 }
+.visible .entry direct(.param .u64 out)
+{
+    .reg .b32 %r1;
+    .reg .b64 %d<4>;
+    ld.param.u64 %d1, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %d2, %r1, 4;
+    add.u64 %d3, %d1, %d2;
+    st.global.u32 [%d3], %r1;
+    ret;
+}
 """
 )
-"""Without variables; each thread writes its number through every pointer of a table."""
+"""Without variables; each thread writes its number through every pointer of a table, or one."""
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +151,18 @@ def place(array: np.ndarray[Any, Any]) -> int:
 
 
 @pytest.mark.parametrize(
-    "block", [(32, 1, 1), (96, 1, 1), (1, 1, 1), (33, 1, 1), (8, 4, 1), (3, 5, 2), (1, 1, 64)]
+    "block",
+    [
+        (32, 1, 1),
+        (96, 1, 1),
+        (1, 1, 1),
+        (33, 1, 1),
+        (8, 4, 1),
+        (3, 5, 2),
+        (1, 1, 64),
+        (32, 2, 1),
+        (64, 1, 3),
+    ],
 )
 def test_blocks_of_every_shape(made: native.NativeKernels, block: tuple[int, int, int]) -> None:
     """Two codes for all of them; a module's variable is there beside the windows."""
@@ -179,11 +201,47 @@ def test_a_window_ends_where_it_ends(made: native.NativeKernels) -> None:
 
 
 @pytest.fixture(scope="module")
-def plain() -> Iterator[native.NativeKernel]:
-    """The kernel without variables, whose code is kept meanwhile."""
-    loaded = native.native_kernels(PLAIN)
-    yield loaded.kernels["plain"]
-    del loaded
+def loaded() -> native.NativeKernels:
+    """The kernels without variables."""
+    return native.native_kernels(PLAIN)
+
+
+@pytest.fixture
+def plain(loaded: native.NativeKernels) -> native.NativeKernel:
+    """The one with a table."""
+    return loaded.kernels["plain"]
+
+
+def test_addresses_are_the_devices(loaded: native.NativeKernels) -> None:
+    """A window's host may be anywhere; its end and alignment are looked at for the whole warp."""
+    row = np.zeros(40, "u4")
+    direct, base = loaded.kernels["direct"], 0x1000
+    for at, size, status, lane in (
+        (0, 128, 0, None),
+        (32, 160, 0, None),
+        (0, 127, LAUNCH_FAULT, 31),
+        (4, 128, LAUNCH_FAULT, 31),
+        (2, 160, LAUNCH_FAULT, 0),
+    ):
+        row[:] = 0
+        fault = NativeFault()
+        table = (abi.Window * 3)((0x10, 16, 0), (base, size, place(row)), (0x9000, 16, 0))
+        parameters = ctypes.c_uint64(base + at)
+        given = NativeLaunch(
+            parameters=ctypes.addressof(parameters),
+            parameters_bytes=8,
+            grid=(1, 1, 1),
+            block=(32, 1, 1),
+            fault=ctypes.addressof(fault),
+            windows=ctypes.addressof(table),
+            window_count=3,
+        )
+        assert abi.ENTRY(direct.entry)(ctypes.addressof(given), 0, 1) == status
+        if lane is None:
+            assert row[at // 4 : at // 4 + 32].tolist() == list(range(32))
+            continue
+        assert fault.value == base + at + 4 * lane
+        assert (b"not aligned" in fault.text) is bool(at % 4)
 
 
 @pytest.mark.parametrize("many", [0, 7, 100])

@@ -39,7 +39,8 @@ _STACK_WINDOWS = 64
 class Facts(Structure):
     """What an entry knows of its kernel; Python fills it in once.
 
-    `line` runs blocks of whole warps in one dimension, `any` all others. `storage` is where
+    `line` runs blocks whose first size is a multiple of 32, so that a warp is
+    a piece of a line, `any` all others. `storage` is where
     the variables of the module lie. `offsets` has for each instruction where its text begins
     in `texts`.
     """
@@ -295,12 +296,8 @@ class _Entry:
 
     def _run(self) -> Any:
         builder = self.builder
-        plane = builder.mul(self.sizes[1], self.sizes[2])
         cut = builder.and_(self.sizes[0], ir.Constant(I32, LANES - 1))
-        line = builder.and_(
-            builder.icmp_unsigned("==", plane, ir.Constant(I32, 1)),
-            builder.icmp_unsigned("==", cut, ir.Constant(I32, 0)),
-        )
+        line = builder.icmp_unsigned("==", cut, ir.Constant(I32, 0))
         code = builder.select(line, self._fact("line"), self._fact("any"))
         arguments = [code, self.launch, self.first, self.count]
         return builder.call(lanes.declared(self.module, "entry.run", I32, arguments), arguments)

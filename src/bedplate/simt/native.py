@@ -1,8 +1,9 @@
 """PTX as native entries of the HAL: compiled when a module is loaded, called without Python.
 
-A kernel is compiled twice, since a launch cannot come back to compile: for blocks of whole
-warps in one dimension, and for every other. Both look for each access's window among those
-that the launch is given. The module's variables lie in memory of its own.
+A kernel is compiled twice, since a launch cannot come back to compile: for blocks whose
+warps are pieces of a line (the first size is a multiple of 32), and for every other. Both
+look for each access's window among those that the launch is given. The module's variables
+lie in memory of its own.
 """
 
 from __future__ import annotations
