@@ -18,6 +18,8 @@ CHUNK = 4096
 MOST = 1 << 20
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 FRACTION = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+NARROWER = {"f32": ((-14, 13, 16),), "f64": ((-126, 29, 128),)}
+"""The exponents of the least normal number and of overflow, and how many bits are dropped."""
 WORDS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
@@ -55,6 +57,15 @@ def edges(kind: str) -> list[int]:
         if one + whole * unit < infinity:
             found += [one + whole * unit + step for step in (-1, 0, 1)]
     found += [one - unit, one - unit + 1, one + quiet + unit]
+    for narrow in NARROWER.get(kind, ()):
+        # the ends of a narrower type, and halves of its units there
+        least, last, most = narrow
+        found += [one + least * unit + step for step in (-(1 << last), -(1 << (last - 1)))]
+        found += [
+            one + (least - fraction + last) * unit,
+            one + (least - fraction + last - 1) * unit,
+        ]
+        found += [one + most * unit - (1 << last), one + most * unit - (1 << (last - 1))]
     return sorted({value & (top - 1) for value in found} | {value | top for value in found})
 
 

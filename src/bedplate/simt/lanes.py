@@ -6,7 +6,7 @@ is written once. Nothing here knows PTX.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -107,6 +107,20 @@ def mask_bits(builder: ir.IRBuilder, value: Any) -> Any:
 def mask_lanes(builder: ir.IRBuilder, value: Any) -> Any:
     """An `i32` as `<32 x i1>`."""
     return builder.bitcast(value, MASK)
+
+
+def rarely(builder: ir.IRBuilder, condition: Any, value: Any, other: Callable[[], Any]) -> Any:
+    """`value`, and what `other` makes of it behind a branch when `condition` holds in a lane."""
+    if is_vector(condition):
+        bits = builder.bitcast(condition, integer(condition.type.count))
+        condition = builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+    before = builder.block
+    with builder.if_then(condition, likely=False):
+        made, inside = other(), builder.block
+    chosen = builder.phi(value.type)
+    chosen.add_incoming(value, before)
+    chosen.add_incoming(made, inside)
+    return chosen
 
 
 def suffix(type_: ir.Type) -> str:

@@ -1,7 +1,7 @@
 """Which registers may hold a NaN of the host's kind where the ISA has one canonical NaN.
 
-Arithmetic of PTX gives one NaN; the host's gives the payload of an operand. To make each
-result canonical would cost two operations beside each multiply-add, so it is done where
+Arithmetic of f16 and f32 gives one NaN; the host's gives the payload of an operand. To make
+each result canonical would cost two operations beside each multiply-add, so it is done where
 somebody looks at the bits: at stores and in operations that are not arithmetic, which
 themselves give the same result for any NaN. Moves of bits must keep payloads, so each
 register is one of:
@@ -9,6 +9,9 @@ register is one of:
     BITS        never written by arithmetic; its bits are what they are
     NUMBERS     written by arithmetic only; canonical when its bits are read
     MIXED       both; a mask says which lanes were written by arithmetic last
+
+Arithmetic of f64 hands on the payload of an operand, made quiet, which its lowering does at
+once, so registers of 64 bits are always BITS. Which operand: `PRIORITY`, as an H200 does.
 """
 
 from __future__ import annotations
@@ -21,10 +24,15 @@ from bedplate.simt.module import Immediate, Instruction, Register
 from bedplate.simt.uniformity import Shape
 
 CANONICAL = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8000000000000}
-"""The NaN that arithmetic gives.
+"""The NaN that arithmetic gives; of f64 where no operand is one.
 
-Source: PTX ISA for f16 and f32 ("NaN results are canonical"); f64 as GPUs print 0.0/0.0.
+Source: PTX ISA for f16 and f32 ("NaN results are canonical"); for f64 an H200.
 """
+QUIET = 1 << 51
+"""The bit of f64 that a NaN has after arithmetic."""
+PRIORITY = {"add": "ba", "sub": "ba", "mul": "ba", "min": "ba", "max": "ba"}
+PRIORITY |= {"fma": "bca", "mad": "bca", "div": "ab"}
+"""Of f64's operands the first that is a NaN gives the result its payload and sign."""
 
 
 class Content(Enum):
@@ -37,14 +45,25 @@ class Content(Enum):
 
 def reads_numbers(made: Instruction) -> bool:
     """Whether float operands are only taken as numbers, any NaN like the other."""
-    return made.form.arithmetic or made.opcode in ("setp", "cvt")
+    if made.opcode == "cvt":
+        return made.form.arithmetic or made.types["T"].kind != "float"
+    return made.form.arithmetic or made.opcode == "setp"
 
 
 def writes_number(made: Instruction) -> bool:
     """Whether the result is a float whose NaN the ISA makes canonical."""
     # Bits of bf16 look like another format's NaNs; its conversions make them canonical.
     written = made.outputs[0][1].name if made.outputs else ""
-    return made.form.arithmetic and written in ("f16", "f32", "f64")
+    return made.form.arithmetic and written in ("f16", "f32")
+
+
+def of_conversion(made: Instruction) -> int:
+    """What a conversion to an integer gives for a NaN: 0, or the highest bit of wide ones.
+
+    Source: PTX ISA, "cvt"; the same on an H200.
+    """
+    to, source = made.types["T"], made.types["U"]
+    return 1 << (to.bits - 1) if 64 in (to.bits, source.bits) else 0
 
 
 def analyse(graph: Graph, shapes: Sequence[Shape]) -> list[Content]:

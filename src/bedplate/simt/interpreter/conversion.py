@@ -8,9 +8,9 @@ from math import ceil, floor, trunc
 
 import numpy as np
 
-from bedplate.simt import exact
+from bedplate.simt import exact, nans
 from bedplate.simt.interpreter.base import Lanes, each, evaluates
-from bedplate.simt.interpreter.floating import flushed
+from bedplate.simt.interpreter.floating import SCALE, flushed, underflowed
 from bedplate.simt.module import Instruction, Register
 from bedplate.simt.scalar import Scalar
 
@@ -50,10 +50,10 @@ def _clamped(value: int, to: Scalar) -> int:
 
 
 def _whole(made: Instruction, bits: int) -> int:
-    """A float as a whole number of the destination's range; a NaN is 0."""
+    """A float as a whole number of the destination's range."""
     number = exact.decode(bits, exact.FORMATS[made.types["U"].name])
     if number.nan:
-        return 0
+        return nans.of_conversion(made)
     if number.infinite:
         return _clamped(-(1 << 200) if number.negative else 1 << 200, made.types["T"])
     return _clamped(_WHOLE[made.slots["irnd"]](number.fraction), made.types["T"])
@@ -63,24 +63,44 @@ def _to_float(made: Instruction, a: Lanes) -> Lanes:
     to, source = made.types["T"], made.types["U"]
     form, mode = exact.FORMATS[to.name], made.slots.get("rnd", "rn")
 
-    def one(value: int) -> int:
+    def one(value: int, scale: int = 1) -> int:
         if source.kind != "float":
             return exact.encode(value < 0, Fraction(abs(value)), form, mode)
         number = exact.decode(value, exact.FORMATS[source.name])
         if number.nan:
-            return form.canonical
+            return _nan(made, value)
         if number.infinite:
             return form.infinity | int(number.negative) << (form.bits - 1)
-        size = abs(number.fraction)
+        size = abs(number.fraction) * scale
         if "irnd" in made.slots:
             size = abs(Fraction(_WHOLE[made.slots["irnd"]](number.fraction)))
         return exact.encode(number.negative, size, form, mode)
 
     operand = a.view(f"u{source.bytes}") if source.kind == "float" else a
     result = each(one, f"u{to.bytes}", operand).view(to.dtype)
+    if made.has("ftz") and source.name == "f64":
+        result = underflowed(
+            result,
+            lambda: each(lambda x: one(x, int(SCALE)), "u4", operand).view("f4"),
+        )
     if to.name == "f32":
         result = flushed(made, result)
     if made.has("sat"):
         result = np.where(result > 0, result, np.zeros_like(result))
         result = np.where(result < 1, result, np.ones_like(result))
     return result
+
+
+def _nan(made: Instruction, bits: int) -> int:
+    """The canonical NaN, or the payload as far as it fits, made quiet where it is computed."""
+    to, source = exact.FORMATS[made.types["T"].name], exact.FORMATS[made.types["U"].name]
+    if made.form.arithmetic:
+        return to.canonical
+    if made.has("ftz") and source is exact.BINARY32:
+        bits = source.canonical
+    payload = bits & ((1 << (source.precision - 1)) - 1)
+    room = to.precision - source.precision
+    payload = payload << room if room > 0 else payload >> -room
+    if "irnd" in made.slots or (to is not source and source is not exact.BFLOAT16):
+        payload |= 1 << (to.precision - 2)
+    return bits >> (source.bits - 1) << (to.bits - 1) | to.infinity | payload

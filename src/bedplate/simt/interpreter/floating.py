@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bedplate.simt import exact
+from bedplate.simt import exact, nans
 from bedplate.simt.exponential import LIMIT, TERMS
 from bedplate.simt.interpreter.base import Lanes, evaluates
 from bedplate.simt.module import Instruction
 
+SCALE = np.float32(2.0**64)
+"""Brings results at the end of f32 to where their exponents have room."""
 _OPERATIONS: dict[str, Callable[..., int]] = {
     "add": exact.add,
     "sub": exact.subtract,
@@ -37,12 +39,51 @@ def flushed(made: Instruction, value: Lanes) -> Lanes:
     return np.where(np.abs(value) < tiny, np.copysign(np.float32(0), value), value)
 
 
+def _propagated(made: Instruction, value: Lanes, operands: Sequence[Lanes]) -> Lanes:
+    """f64's NaN: of the first operand that is one, made quiet; without one the canonical."""
+    odd = np.isnan(value)
+    bits = np.ascontiguousarray(value).view("u8").copy()
+    bits[odd] = nans.CANONICAL[64]
+    for name in reversed(nans.PRIORITY.get(made.opcode, "a")):
+        operand = operands["abc".index(name)]
+        own = odd & np.isnan(operand)
+        bits[own] = np.ascontiguousarray(operand).view("u8")[own] | np.uint64(nans.QUIET)
+    return bits.view("f8")
+
+
+def underflowed(result: Lanes, again: Callable[[], Lanes]) -> Lanes:
+    """Zero for a result at 2**-126 that is less as `again` makes it, `SCALE` times larger."""
+    edge = np.abs(result) == np.float32(2.0**-126)
+    if not edge.any():
+        return result
+    less = edge & (np.abs(again()) < np.float32(2.0**-126) * SCALE)
+    return np.where(less, np.copysign(np.float32(0), result), result)
+
+
+def _scaled(opcode: str, a: Lanes, b: Lanes, *rest: Lanes) -> tuple[Lanes, ...]:
+    """Operands of which the result is `SCALE` times larger; exact where underflow is near."""
+    if opcode == "div":
+        return a * SCALE, b
+    first = np.abs(a) < np.abs(b)
+    both = np.where(first, a * SCALE, a), np.where(first, b, b * SCALE)
+    return (*both, *(value * SCALE for value in rest))
+
+
 def _finish(made: Instruction, value: Lanes) -> Lanes:
     value = flushed(made, value)
     if made.has("sat"):
         value = np.where(value > 0, value, np.zeros_like(value))
         value = np.where(value < 1, value, np.ones_like(value))
     return value
+
+
+def _arithmetic(made: Instruction, opcode: str, *operands: Lanes) -> Lanes:
+    """One rounding, and what `ftz` does below the normal numbers."""
+    values = [flushed(made, operand) for operand in operands]
+    result = _rounded(made, opcode, *values)
+    if made.has("ftz") and opcode in ("mul", "fma", "mad", "div"):
+        return underflowed(result, lambda: _rounded(made, opcode, *_scaled(opcode, *values)))
+    return result
 
 
 def _rounded(made: Instruction, opcode: str, *operands: Lanes) -> Lanes:
@@ -81,13 +122,16 @@ def fused32(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 @evaluates("floating", "add", "sub", "mul", "fma", "mad", "sqrt")
 def arithmetic(made: Instruction, *operands: Lanes) -> Lanes:
     """One rounding."""
-    values = [flushed(made, operand) for operand in operands]
-    return _finish(made, _rounded(made, made.opcode, *values))
+    result = _finish(made, _arithmetic(made, made.opcode, *operands))
+    return _propagated(made, result, operands) if made.type.name == "f64" else result
 
 
 @evaluates("floating", "div")
 def divide(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
     """Correctly rounded; `approx` has no quotient for divisors above 2**126."""
+    if "rnd" in made.slots:
+        result = _finish(made, _arithmetic(made, "div", a, b))
+        return _propagated(made, result, (a, b)) if made.type.name == "f64" else result
     a, b = flushed(made, a), flushed(made, b)
     quotient = _rounded(made, "div", a, b)
     if made.has("approx"):
@@ -99,15 +143,16 @@ def divide(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
 @evaluates("floating", "rcp")
 def reciprocal(made: Instruction, a: Lanes) -> Lanes:
     """1 / a."""
-    a = flushed(made, a)
-    return _finish(made, _rounded(made, "div", np.ones_like(a), a))
+    result = _finish(made, _arithmetic(made, "div", np.ones_like(a), a))
+    return _propagated(made, result, (a,)) if made.type.name == "f64" else result
 
 
 @evaluates("floating", "rsqrt")
 def reciprocal_root(made: Instruction, a: Lanes) -> Lanes:
     """1 / sqrt(a), rounded twice."""
     a = flushed(made, a)
-    return _finish(made, np.ones_like(a) / np.sqrt(a))
+    result = _finish(made, np.ones_like(a) / np.sqrt(a))
+    return _propagated(made, result, (a,)) if made.type.name == "f64" else result
 
 
 @evaluates("floating", "ex2")
@@ -126,21 +171,25 @@ def power_of_two(made: Instruction, a: Lanes) -> Lanes:
 @evaluates("floating", "min", "max")
 def extreme(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
     """The other operand for a NaN; -0 is below +0."""
+    given = a, b
     a, b = flushed(made, a), flushed(made, b)
     below = (a < b) | ((a == b) & np.signbit(a))
     first = below if made.opcode == "min" else ~below
     chosen = np.where(first, a, b)
     chosen = np.where(np.isnan(a), b, chosen)
-    return _finish(made, np.where(np.isnan(b), a, chosen))
+    result = _finish(made, np.where(np.isnan(b), a, chosen))
+    return _propagated(made, result, given) if made.type.name == "f64" else result
 
 
 @evaluates("floating", "abs")
 def absolute(made: Instruction, a: Lanes) -> Lanes:
-    """Without its sign."""
-    return np.abs(flushed(made, a))
+    """Without its sign; f64's NaN keeps it."""
+    result = np.abs(flushed(made, a))
+    return _propagated(made, result, (a,)) if made.type.name == "f64" else result
 
 
 @evaluates("floating", "neg")
 def negate(made: Instruction, a: Lanes) -> Lanes:
-    """The other sign."""
-    return -flushed(made, a)
+    """The other sign; f64's NaN keeps its own."""
+    result = -flushed(made, a)
+    return _propagated(made, result, (a,)) if made.type.name == "f64" else result

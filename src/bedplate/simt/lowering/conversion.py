@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bedplate.simt import lanes, rounding
+from bedplate.simt import lanes, nans, rounding
 from bedplate.simt.emitter import Emitter
 from bedplate.simt.lowering.base import lanewise
-from bedplate.simt.lowering.floating import finished, flushed
+from bedplate.simt.lowering.floating import SCALE, finished, flushed, propagated, underflowed
 from bedplate.simt.module import Instruction, Register
 
 _WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
@@ -39,7 +39,7 @@ def _between(e: Emitter, made: Instruction, a: Any) -> Any:
 
 
 def _to_integer(e: Emitter, made: Instruction, a: Any) -> Any:
-    """Rounded to a whole number, then into the range; a NaN is 0."""
+    """Rounded to a whole number, then into the range; `nans` has what a NaN is."""
     builder, to = e.builder, made.types["T"]
     if made.has("ftz"):
         a = flushed(e, a)
@@ -50,7 +50,11 @@ def _to_integer(e: Emitter, made: Instruction, a: Any) -> Any:
     result = lanes.retyped(a, lanes.integer(to.bits))
     operation = f"fpto{'s' if to.signed else 'u'}i.sat"
     name = f"llvm.{operation}.{lanes.suffix(result)}.{lanes.suffix(a.type)}"
-    return builder.call(lanes.declared(e.module, name, result, [a]), [a])
+    whole = builder.call(lanes.declared(e.module, name, result, [a]), [a])
+    if not nans.of_conversion(made):
+        return whole
+    odd = builder.fcmp_unordered("uno", a, a)
+    return builder.select(odd, lanes.like(whole, nans.of_conversion(made)), whole)
 
 
 def _from_integer(e: Emitter, made: Instruction, a: Any) -> Any:
@@ -80,14 +84,27 @@ def _to_float(e: Emitter, made: Instruction, a: Any) -> Any:
     if to.bits > source.bits:
         if to.bits == 64 and source.bits == 16:
             a = builder.fpext(a, lanes.retyped(a, lanes.F32))
-        a = builder.fpext(a, result)
-    elif to.bits < source.bits and mode == "rn":
-        a = builder.fptrunc(a, result)
-    elif to.bits < source.bits:
-        a = _converted(e, mode, "fptrunc", a, result)
-    elif "irnd" in made.slots:
-        a = lanes.intrinsic(builder, _WHOLE[made.slots["irnd"]], [a])
-    return finished(e, made, a)
+        if made.has("ftz") and to.bits == 64:
+            # flushing is arithmetic of f32, so the payload is gone
+            a = lanes.cast(builder, e.canonical(lanes.cast(builder, a, lanes.I32)), lanes.F32)
+        return finished(e, made, builder.fpext(a, result))
+    if to.bits < source.bits:
+
+        def narrowed(value: Any) -> Any:
+            if mode == "rn":
+                return builder.fptrunc(value, result)
+            return _converted(e, mode, "fptrunc", value, result)
+
+        value = narrowed(a)
+        if made.has("ftz") and source.bits == 64:
+            value = underflowed(e, value, lambda: narrowed(builder.fmul(a, lanes.like(a, SCALE))))
+        return finished(e, made, value)
+    value = a
+    if "irnd" in made.slots:
+        value = lanes.intrinsic(builder, _WHOLE[made.slots["irnd"]], [a])
+        if to.bits == 64:
+            value = propagated(e, value, [a])
+    return finished(e, made, value)
 
 
 def _to_bfloat(e: Emitter, a: Any) -> Any:

@@ -1,21 +1,25 @@
 """Floating point: one rounding an operation, subnormals and NaN as the ISA says.
 
 `approx` operations are the correctly rounded ones, which lies within every bound of the
-ISA and is the same on every host. NaNs become canonical later; see `nans`.
+ISA and is the same on every host. NaNs of f32 become canonical later; see `nans`. With `ftz`
+a result is flushed when it is below the normal numbers as rounded to 24 bits with exponents
+without end, so one that the format's own rounding brings up to 2**-126 may be zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from bedplate.simt import exponential, lanes, rounding
+from bedplate.simt import exponential, lanes, nans, rounding
 from bedplate.simt.emitter import Emitter
 from bedplate.simt.lowering.base import lanewise
 from bedplate.simt.module import Instruction
 
 _SMALLEST_NORMAL = 2.0**-126
 _RECIPROCAL_LIMIT = 2.0**126
+SCALE = 2.0**64
+"""Brings results at the end of f32 to where their exponents have room."""
 
 
 def flushed(e: Emitter, value: Any) -> Any:
@@ -53,9 +57,67 @@ def rounded(e: Emitter, mode: str, operation: str, values: Sequence[Any]) -> Any
     return getattr(e.builder, operation)(*values)
 
 
+def underflowed(e: Emitter, result: Any, again: Callable[[], Any]) -> Any:
+    """Zero for a result at 2**-126 that is less as `again` makes it, `SCALE` times larger."""
+    builder = e.builder
+    size = lanes.intrinsic(builder, "fabs", [result])
+    edge = builder.fcmp_ordered("==", size, lanes.like(result, _SMALLEST_NORMAL))
+
+    def flushed_there() -> Any:
+        large = lanes.intrinsic(builder, "fabs", [again()])
+        less = builder.fcmp_ordered("<", large, lanes.like(large, _SMALLEST_NORMAL * SCALE))
+        zero = lanes.intrinsic(builder, "copysign", [lanes.like(result, 0.0), result])
+        return builder.select(builder.and_(edge, less), zero, result)
+
+    return lanes.rarely(builder, edge, result, flushed_there)
+
+
+def _scaled(e: Emitter, operation: str, values: Sequence[Any]) -> list[Any]:
+    """Operands of which the result is `SCALE` times larger; exact where underflow is near."""
+    builder = e.builder
+    a, b, *rest = values
+    larger = [builder.fmul(value, lanes.like(value, SCALE)) for value in (a, b, *rest)]
+    if operation == "fdiv":
+        return [larger[0], b]
+    sizes = [lanes.intrinsic(builder, "fabs", [value]) for value in (a, b)]
+    first = builder.fcmp_ordered("<", *sizes)
+    both = [builder.select(first, larger[0], a), builder.select(first, b, larger[1])]
+    return [*both, *larger[2:]]
+
+
+def propagated(e: Emitter, result: Any, operands: Sequence[Any]) -> Any:
+    """f64's NaN: of the first operand that is one, made quiet; without one the canonical."""
+    builder = e.builder
+    odd = builder.fcmp_unordered("uno", result, result)
+
+    def chosen() -> Any:
+        bits = lanes.cast(builder, result, lanes.I64)
+        nan: Any = lanes.like(bits, nans.CANONICAL[64])
+        for operand in reversed(operands):
+            own = lanes.cast(builder, operand, lanes.I64)
+            own = builder.or_(own, lanes.like(own, nans.QUIET))
+            nan = builder.select(builder.fcmp_unordered("uno", operand, operand), own, nan)
+        return lanes.cast(builder, builder.select(odd, nan, bits), lanes.F64)
+
+    return lanes.rarely(builder, odd, result, chosen)
+
+
+def _by_priority(made: Instruction, values: Sequence[Any]) -> list[Any]:
+    order = nans.PRIORITY.get(made.opcode, "a")
+    return [values["abc".index(name)] for name in order]
+
+
 def _arithmetic(e: Emitter, made: Instruction, operation: str, values: Sequence[Any]) -> Any:
     mode = made.slots.get("rnd", "rn")
-    return finished(e, made, rounded(e, mode, operation, _inputs(e, made, values)))
+    values = _inputs(e, made, values)
+    result = rounded(e, mode, operation, values)
+    if made.type.name == "f64":
+        return propagated(e, result, _by_priority(made, values))
+    if made.has("ftz") and operation in ("fmul", "fma", "fdiv"):
+        result = underflowed(
+            e, result, lambda: rounded(e, mode, operation, _scaled(e, operation, values))
+        )
+    return finished(e, made, result)
 
 
 @lanewise("floating", "add", "sub", "mul")
@@ -92,7 +154,10 @@ def divide(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
 @lanewise("floating", "rcp")
 def reciprocal(e: Emitter, made: Instruction, a: Any) -> Any:
     """1 / a."""
-    return _arithmetic(e, made, "fdiv", [lanes.like(a, 1.0), a])
+    one = lanes.like(a, 1.0)
+    if made.type.name == "f64":
+        return propagated(e, rounded(e, made.slots["rnd"], "fdiv", [one, a]), [a])
+    return _arithmetic(e, made, "fdiv", [one, a])
 
 
 @lanewise("floating", "sqrt")
@@ -106,7 +171,10 @@ def reciprocal_root(e: Emitter, made: Instruction, a: Any) -> Any:
     """1 / sqrt(a), two roundings: within 2**-23 for f32."""
     (a,) = _inputs(e, made, [a])
     root = lanes.intrinsic(e.builder, "sqrt", [a])
-    return finished(e, made, e.builder.fdiv(lanes.like(a, 1.0), root))
+    result = e.builder.fdiv(lanes.like(a, 1.0), root)
+    if made.type.name == "f64":
+        return propagated(e, result, [a])
+    return finished(e, made, result)
 
 
 @lanewise("floating", "ex2")
@@ -138,11 +206,15 @@ def extreme(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
     """The other operand for a NaN; -0 is below +0."""
     name = "minimumnum" if made.opcode == "min" else "maximumnum"
     values = _inputs(e, made, [a, b])
-    return finished(e, made, lanes.intrinsic(e.builder, name, values))
+    result = lanes.intrinsic(e.builder, name, values)
+    if made.type.name == "f64":
+        return propagated(e, result, _by_priority(made, values))
+    return finished(e, made, result)
 
 
 @lanewise("floating", "abs", "neg")
 def sign(e: Emitter, made: Instruction, a: Any) -> Any:
-    """Only the sign changes."""
+    """Only the sign changes; that of f64's NaN does not."""
     (a,) = _inputs(e, made, [a])
-    return lanes.intrinsic(e.builder, "fabs", [a]) if made.opcode == "abs" else e.builder.fneg(a)
+    result = lanes.intrinsic(e.builder, "fabs", [a]) if made.opcode == "abs" else e.builder.fneg(a)
+    return propagated(e, result, [a]) if made.type.name == "f64" else result

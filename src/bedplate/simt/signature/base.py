@@ -64,8 +64,8 @@ class Form:
 
     `group` is the class of instructions, which names the file of the table, of the
     lowering and of the interpreter. `lanewise`: a lane's result depends on that lane's
-    operands only, so equal operands give equal results. `arithmetic`: a float result that
-    is not a number is the canonical one, whatever the operands' payloads were.
+    operands only, so equal operands give equal results. `arithmetic`: a result of f16 or
+    f32 that is not a number is the canonical one, whatever the operands' payloads were.
     """
 
     group: str

@@ -52,6 +52,8 @@ def refusal(name: str) -> tuple[str, str]:
     best = max(candidates, key=lambda form: form.reach(parts))
     reached = best.reach(parts)
     near = f"the nearest form is {best.written}"
+    fewer = (".".join([opcode, *parts[:n], *parts[n + 1 :]]) for n in range(len(parts)))
+    near = next((f"the nearest form is {less}" for less in fewer if find(less)), near)
     if reached < len(parts):
         return f"{name!r} is not supported: .{parts[reached]} cannot stand there", near
     return f"{name!r} is not complete", near
