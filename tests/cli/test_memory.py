@@ -95,6 +95,12 @@ def test_the_picture_says_what_it_shows(trace: Path, capsys: pytest.CaptureFixtu
         (["show", "TRACE", "--policy", "x"], "unknown policy"),
         (["replay", "TRACE", "--capacity", "much"], "much"),
         (["convert", "TRACE", "out.txt"], "neither .csv nor .bpt"),
+        (
+            ["replay", "TRACE", "--explain", "--sanitize", "--capacity", "1GB"],
+            "--sanitize has no end of memory and --explain needs one; give one of them",
+        ),
+        (["make", "streams", "x.csv", "--records", "-5"], "records is -5; give a whole number"),
+        (["make", "streams", "x.csv", "--forget", "1.5"], "forget is 1.5; give a part of the"),
         (["show", "TRACE", "--html", "no/such/folder/p.html"], "no/such/folder"),
     ],
 )
@@ -188,3 +194,74 @@ def test_traces_by_seed_and_why_they_do_not_fit(
     assert "--capacity" in capsys.readouterr().err
     assert main(["memory", "make", "dreams", paths[0]]) == 2
     assert "no workload 'dreams'" in capsys.readouterr().err
+
+
+def test_what_is_left_out_of_a_file_is_told(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On stderr, whatever the verb, and the rest is used."""
+    log = tmp_path / "t.bpt"
+    assert main(["memory", "convert", str(trace), str(log)]) == 0
+    log.write_bytes(log.read_bytes()[:-3])
+    capsys.readouterr()
+    for verb in ("replay", "plan", "show"):
+        assert main(["memory", verb, str(log)]) == 0
+        assert "t.bpt ends inside a record; its last 37 bytes" in capsys.readouterr().err
+
+
+def test_a_model_that_is_not_validated_says_how(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a recorded peak: what to write where; with another peak: what it was."""
+    assert main(["memory", "replay", str(trace)]) == 0
+    assert '[{"job": "small", "peak_reserved_bytes": N}]' in capsys.readouterr().out
+    jobs = [{"job": "small", "peak_reserved_bytes": 1 << 30}]
+    (trace.parent / "jobs.json").write_text(json.dumps(jobs))
+    assert main(["memory", "replay", str(trace)]) == 0
+    assert "more than 1 % from the recorded 1.0 GiB" in capsys.readouterr().out
+    jobs = [{"job": "small", "peak_reserved_bytes": 20 << 20}]
+    (trace.parent / "jobs.json").write_text(json.dumps(jobs))
+    assert main(["memory", "replay", str(trace)]) == 0
+    assert "NOT VALIDATED" not in capsys.readouterr().out
+
+
+def test_a_recorded_jobs_words_do_not_steer_the_terminal(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They come from a file that somebody else wrote."""
+    words = "clear \x1b[2J and \x07 ring"
+    job = {"job": "small", "what": words, "device": words, "torch": words}
+    (trace.parent / "jobs.json").write_text(json.dumps([{**job, "peak_reserved_bytes": 5}]))
+    for more in ([], ["--json"]):
+        assert main(["memory", "replay", str(trace), *more]) == 0
+        seen = capsys.readouterr()
+        assert "\x1b" not in seen.out + seen.err
+        assert "\x07" not in seen.out + seen.err
+    assert main(["memory", "replay", str(trace)]) == 0
+    assert r"clear \x1b[2J and \x07 ring" in capsys.readouterr().out
+
+
+def test_planned_fails_what_lies_beyond_the_capacity(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And holds no more than the device has."""
+    words = ["memory", "replay", str(trace), "--policy", "planned", "--json", "--capacity"]
+    assert main([*words, "1MiB"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["out_of_memory"], row["reserved_peak_bytes"]) == (1, 0)
+    assert main([*words, "4MiB"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["out_of_memory"], row["reserved_peak_bytes"]) == (0, 3_000_320)
+
+
+def test_too_many_streams_are_the_traces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Told by the replay, the explanation and the sanitizer of ours; others place it."""
+    path = tmp_path / "many.csv"
+    rows = [f"0,1,allocate,{n + 1:#x},5,s{n}" for n in range(1025)]
+    path.write_text("\n".join([TRACE.splitlines()[0], *rows, ""]))
+    for more in (["--policy", "bedplate"], ["--explain", "--capacity", "1GB"], ["--sanitize"]):
+        assert main(["memory", "replay", str(path), *more]) == 2
+        assert "the trace has 1,025 streams; `bedplate` knows 1,024" in capsys.readouterr().err
+    assert main(["memory", "replay", str(path), "--policy", "best-fit"]) == 0

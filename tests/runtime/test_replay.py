@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from bedplate.runtime.api import (
     plan,
     replay,
 )
-from bedplate.runtime.trace import ALLOCATE, RECORD
+from bedplate.runtime.trace import ALLOCATE, FREE, RECORD
 
 TRACES = sorted((Path(__file__).parents[2] / "benchmarks" / "runtime" / "traces").glob("*.xz"))
 NAMES = [path.name.partition(".")[0] for path in TRACES]
@@ -132,3 +133,41 @@ def test_pictures_show_what_is_live() -> None:
     assert "a &lt;b&gt; title" in page
     assert "http" not in page.replace("http-equiv", "")
     assert page.count("<rect") == 1002
+
+
+def test_a_plan_of_blocks_that_all_stay_is_one_stack() -> None:
+    """Thirty thousand that are never freed, largest first; five thousand took 38 s."""
+    count = 30_000
+    rows = [(n, n + 1, 512 * (1 + n % 7), 0, ALLOCATE, 2, 0, 0) for n in range(count)]
+    trace = np.array(rows, RECORD)
+    made = plan(trace)
+    assert made.bytes == made.lower_bound_bytes == int(trace["bytes"].sum())
+    order = np.lexsort((np.arange(count), -trace["bytes"].astype(np.int64)))
+    ends = np.cumsum(trace["bytes"][order])
+    assert (made.offsets[order] == ends - trace["bytes"][order]).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_sums_that_would_wrap_are_refused(policy: str) -> None:
+    """A request beyond 2^62; live bytes beyond 2^64; addresses beyond 2^64 after many rounds."""
+    huge = np.array([(0, 1, (1 << 64) - 1, 0, ALLOCATE, 2, 0, 0)], RECORD)
+    with pytest.raises(OptionsInvalid, match=r"2\^6[24]"):
+        replay(huge, policy, capacity_bytes=(1 << 64) - 1)
+    rows = [(n, n + 1, 1 << 62, n, ALLOCATE, 2, 0, 0) for n in range(5)]
+    rows += [(5, 1, 0, 0, FREE, 2, 0, 0)]
+    rows += [(6 + n, 9 + n, (1 << 61) + n, n, ALLOCATE, 2, 0, 0) for n in range(5)]
+    rounds = np.array(rows, RECORD)
+    for capacity in (1 << 20, (1 << 64) - 1):
+        made = None
+        with contextlib.suppress(OptionsInvalid):
+            made = replay(rounds, policy, capacity_bytes=capacity)
+        if made is not None:
+            assert made.live_peak_bytes <= made.reserved_peak_bytes <= 1 << 62
+            assert made.out_of_memory > 0
+
+
+def test_a_plan_beyond_the_addresses_is_refused() -> None:
+    """One sentence, no wrapped bound."""
+    rows = [(n, n + 1, 1 << 62, 0, ALLOCATE, 2, 0, 0) for n in range(5)]
+    with pytest.raises(OptionsInvalid, match=r"reach beyond 2\^64 bytes"):
+        plan(np.array(rows, RECORD))

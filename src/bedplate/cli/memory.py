@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.flags import common_flags
-from bedplate.cli.output import note, people, print_json, print_table
+from bedplate.cli.output import note, people, print_json, print_table, shown
 from bedplate.core import files
 from bedplate.core.errors import EXIT_DONE, EXIT_FAILED, UsageError
 from bedplate.core.units import format_bytes, parse_bytes
@@ -17,7 +18,7 @@ from bedplate.core.units import format_bytes, parse_bytes
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from bedplate.runtime.api import Outcome, Trace
+    from bedplate.runtime.api import Job, Outcome, Trace
 
 MOST_LINES = 20
 TRACE = "RMM's CSV, a .bpt log or a PyTorch snapshot; .xz and .gz are read too"
@@ -95,9 +96,12 @@ def _load(arguments: argparse.Namespace) -> Trace:
     from bedplate.cli.progress import waiting
     from bedplate.runtime.api import load_trace
 
+    left_out: list[str] = []
     with waiting(people(arguments)) as say:
         say(f"reading {arguments.trace}")
-        trace = load_trace(arguments.trace)
+        trace = load_trace(arguments.trace, left_out.append)
+    for text in left_out:
+        print(shown(text), file=sys.stderr)
     if not len(trace):
         raise UsageError(f"{arguments.trace} holds no request", remedy="record a job into it")
     return trace
@@ -112,6 +116,10 @@ def replay(arguments: argparse.Namespace) -> int:
     names = arguments.policy or ["bedplate", "pytorch"][: 1 if arguments.sanitize else 2]
     for name in names:
         _known(name, POLICIES)
+    if arguments.sanitize and arguments.explain:
+        raise UsageError(
+            "--sanitize has no end of memory and --explain needs one", remedy="give one of them"
+        )
     if arguments.sanitize:
         return _sanitize(arguments, names)
     if arguments.explain:
@@ -142,8 +150,10 @@ def replay(arguments: argparse.Namespace) -> int:
         for outcome in outcomes
     ]
     if job and job.what:
-        print(job.what)
+        print(shown(job.what))
     print_table(columns, rows)
+    if any(outcome.note for outcome in outcomes):
+        note(arguments, _how_to_validate(arguments.trace, job))
     if job and job.peak_reserved_bytes:
         note(
             arguments,
@@ -152,6 +162,21 @@ def replay(arguments: argparse.Namespace) -> int:
             f"{format_bytes(job.peak_reserved_expandable_bytes)} with expandable segments",
         )
     return EXIT_DONE
+
+
+def _how_to_validate(trace: str, job: Job | None) -> str:
+    """What makes a model's row more than a model's word."""
+    if job and job.peak_reserved_bytes:
+        return (
+            "MODEL NOT VALIDATED: its peak is more than 1 % from the recorded "
+            f"{format_bytes(job.peak_reserved_bytes)}; it says nothing of this job"
+        )
+    name = Path(trace).name.partition(".")[0]
+    return (
+        "MODEL NOT VALIDATED: to compare with the recording, put jobs.json beside the trace: "
+        f'[{{"job": "{name}", "peak_reserved_bytes": N}}] with N from '
+        "torch.cuda.max_memory_reserved() of the recorded job"
+    )
 
 
 def _sanitize(arguments: argparse.Namespace, names: list[str]) -> int:

@@ -14,15 +14,22 @@ from typing import Any, TextIO
 
 import msgspec
 
+from bedplate.core.legible import legible
+
 
 def people(arguments: argparse.Namespace) -> TextIO:
     """Where lines for people go; with --json stdout is for machines."""
     return sys.stderr if arguments.json else sys.stdout
 
 
+def shown(text: str) -> str:
+    """Lines for a terminal: what does not print, and would steer it, is escaped."""
+    return "\n".join(legible(line) for line in text.split("\n"))
+
+
 def note(arguments: argparse.Namespace, text: str) -> None:
     """A line for people."""
-    print(text, file=people(arguments), flush=True)
+    print(shown(text), file=people(arguments), flush=True)
 
 
 def print_json(data: Any) -> None:
@@ -36,7 +43,7 @@ def print_term(term: str, text: str) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     indent = " " * (len(term) + 2)
     lines = textwrap.wrap(
-        f"{term}  {text}",
+        shown(f"{term}  {text}"),
         width,
         subsequent_indent=indent,
         break_long_words=False,
@@ -56,7 +63,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(shown(str(cell))) for cell in row))
     # A pipe has no width; cutting or folding cells there would lose data.
     width = None if sys.stdout.isatty() else 10_000
     console = Console(width=width, highlight=False, markup=False)

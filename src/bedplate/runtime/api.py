@@ -34,13 +34,14 @@ from bedplate.runtime.picture import page as picture_page
 from bedplate.runtime.picture import text as picture_text
 from bedplate.runtime.recording import Job, find_job
 from bedplate.runtime.replay import POLICIES, Outcome, Plan, plan, replay
+from bedplate.runtime.rmm import write_csv
 from bedplate.runtime.sanitize import Reuse, sanitize
 from bedplate.runtime.scheduler import QueueStats, Scheduler, SchedulerQueue
 from bedplate.runtime.snapshot import snapshot, write_snapshot
 from bedplate.runtime.stats import DriverCalls, Figure, PoolStats, Side
 from bedplate.runtime.tensors import PoolTensors
 from bedplate.runtime.torch_plugin import torch_stats, use_in_torch
-from bedplate.runtime.trace import Trace, write_csv, write_log
+from bedplate.runtime.trace import Trace, write_log
 from bedplate.runtime.trace import load as load_trace
 from bedplate.runtime.tracer import Tracer
 from bedplate.runtime.work import WorkStream, span_of

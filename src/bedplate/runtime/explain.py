@@ -15,6 +15,7 @@ from bedplate.core.units import format_bytes
 from bedplate.runtime.allocator import Block, Stream
 from bedplate.runtime.errors import OptionsInvalid, OutOfMemory
 from bedplate.runtime.numbers import NumbersAllocator
+from bedplate.runtime.replay import check_streams
 from bedplate.runtime.trace import ALLOCATE, FREE, Trace
 
 OPTIONS = {"bedplate": "mapping:on", "bedplate-noremap": "mapping:off"}
@@ -74,6 +75,7 @@ def explain(trace: Trace, *, capacity_bytes: int, policy: str = "bedplate") -> S
         raise OptionsInvalid(
             f"{policy!r} cannot say why", remedy=f"use one of {', '.join(OPTIONS)}"
         )
+    check_streams(trace["stream"][trace["action"] == ALLOCATE])
     with NumbersAllocator(capacity_bytes, options=OPTIONS[policy]) as memory:
         pool = memory.pool("activations")
         streams: dict[int, Stream] = {}

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+MOST_BYTES = 16 << 20
+
 
 class Job(msgspec.Struct, frozen=True):
     """One recorded job. Bytes; the peaks are the recorded allocator's own."""
@@ -22,8 +24,11 @@ class Job(msgspec.Struct, frozen=True):
 def find_job(trace: str | Path) -> Job | None:
     """The job that a trace `NAME.csv.xz` was recorded from, or None."""
     path = Path(trace)
+    beside = path.parent / "jobs.json"
     try:
-        jobs = msgspec.json.decode((path.parent / "jobs.json").read_bytes(), type=list[Job])
+        if not beside.is_file() or beside.stat().st_size > MOST_BYTES:
+            return None
+        jobs = msgspec.json.decode(beside.read_bytes(), type=list[Job])
     except (OSError, msgspec.MsgspecError):
         return None
     name = path.name.partition(".")[0]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bedplate.runtime.errors import OptionsInvalid
+from bedplate.runtime.errors import OptionsInvalid, TraceInvalid
 from bedplate.runtime.native import check, ffi, library
 from bedplate.runtime.plugin import is_library, replay_library
-from bedplate.runtime.trace import ALLOCATE, Trace
+from bedplate.runtime.trace import ALLOCATE, MOST_STREAMS, Trace
 
 POLICIES = (
     "bedplate",
@@ -23,6 +23,7 @@ POLICIES = (
     "buddy",
     "slab",
 )
+OURS = ("bedplate", "bedplate-noremap")
 VALID_WITHIN = 0.01
 """A model of another allocator may miss its recorded peak by this part."""
 
@@ -60,7 +61,8 @@ def replay(
     `recorded_peak_bytes` is what the recorded job's own allocator, PyTorch's,
     held at most: the model of it is marked when it misses that by more than a
     hundredth. A policy may be the path of a library, see `plugin`; then
-    PolicyBroken says where it lied. Raises OptionsInvalid for an unknown policy.
+    PolicyBroken says where it lied. Raises OptionsInvalid for an unknown policy, and
+    TraceInvalid for more streams than the allocator knows.
     """
     if is_library(policy):
         made = replay_library(trace, policy, capacity_bytes)
@@ -71,6 +73,8 @@ def replay(
             remedy=f"use one of {', '.join(POLICIES)}, or the path of a library",
         )
     trace = np.ascontiguousarray(trace)
+    if policy in OURS:
+        check_streams(trace["stream"][trace["action"] == ALLOCATE])
     places = np.zeros(len(trace), np.uint64)
     reserved = np.zeros(len(trace), np.uint64)
     out = ffi.new("bp_runtime_outcome *")
@@ -98,6 +102,16 @@ def replay(
         places=places,
         reserved=reserved,
     )
+
+
+def check_streams(streams: NDArray[np.uint32]) -> None:
+    """Refuse a trace whose records name more streams than the allocator knows at once."""
+    count = len(np.unique(streams))
+    if count > MOST_STREAMS:
+        raise TraceInvalid(
+            f"the trace has {count:,} streams; `bedplate` knows {MOST_STREAMS:,} at once",
+            remedy="give streams of the trace one name, or another --policy such as best-fit",
+        )
 
 
 @dataclass(frozen=True)

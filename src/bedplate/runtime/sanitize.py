@@ -20,7 +20,7 @@ import numpy as np
 
 from bedplate.runtime.allocator import Block, Stream
 from bedplate.runtime.numbers import NumbersAllocator
-from bedplate.runtime.replay import replay
+from bedplate.runtime.replay import check_streams, replay
 from bedplate.runtime.trace import ALLOCATE, FREE, SYNC, USE, USED_ON, Trace
 
 CAPACITY_BYTES = 1 << 50
@@ -125,6 +125,7 @@ def sanitize(trace: Trace, policy: str = "bedplate") -> list[Reuse]:
     Raises OptionsInvalid for an unknown policy.
     """
     if policy in OURS:
+        check_streams(trace["stream"])
         ours = _Ours(OURS[policy])
         with ours.memory:
             return _Run(trace, ours, None).findings

@@ -20,6 +20,7 @@ from bedplate.runtime.trace import ALLOCATE, FREE, RECORD, SYNC, USE, USED_ON, T
 
 MIB = 1 << 20
 STEP_NS = 1000
+MOST_RECORDS = 1_000_000
 
 
 @dataclass
@@ -104,8 +105,12 @@ def workload(kind: str, *, seed: int, records: int = 4000, forget: float = 0.0) 
         raise OptionsInvalid(
             f"there is no workload {kind!r}", remedy=f"use one of {', '.join(WORKLOADS)}"
         )
-    if not 0 < records <= 1_000_000 or not 0 <= forget <= 1:
-        raise OptionsInvalid(f"{records} records of which {forget} forget")
+    if not 0 < records <= MOST_RECORDS:
+        raise OptionsInvalid(
+            f"records is {records}", remedy=f"give a whole number from 1 to {MOST_RECORDS:,}"
+        )
+    if not 0 <= forget <= 1:
+        raise OptionsInvalid(f"forget is {forget}", remedy="give a part of the uses, from 0 to 1")
     out = _Writer(random.Random(seed), records)
     WORKLOADS[kind](out, forget)
     return np.array(out.rows, RECORD)

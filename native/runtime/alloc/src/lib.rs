@@ -34,4 +34,5 @@ pub mod replay;
 pub mod shortcut;
 pub mod stats;
 pub mod store;
+pub mod taken;
 pub mod torch;

@@ -106,7 +106,7 @@ pub unsafe extern "C" fn bp_runtime_plan(
 ) -> i32 {
     guarded(|| {
         // SAFETY: by the contract of this function, here and below.
-        let plan = plan(unsafe { records(trace, count) });
+        let plan = plan(unsafe { records(trace, count) })?;
         for (number, offset) in plan.offsets.iter().enumerate().take(capacity as usize) {
             unsafe { *offsets.add(number) = *offset };
         }

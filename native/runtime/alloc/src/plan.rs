@@ -6,7 +6,9 @@
 //! management for deep neural net inference", 2020). The lower bound is the
 //! most bytes alive at once: no placement needs less.
 
+use crate::error::{Error, Result};
 use crate::replay::{Action, Record};
+use crate::taken::Taken;
 
 /// Where each request of a trace goes.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +22,6 @@ pub struct Plan {
 }
 
 const UNIT: u64 = 512;
-/// Slices of the trace in which placed blocks are looked up.
-const SLICES: usize = 2048;
 
 struct Life {
     born: usize,
@@ -29,15 +29,15 @@ struct Life {
     bytes: u64,
 }
 
-fn lives(trace: &[Record]) -> Vec<Life> {
+fn lives(trace: &[Record]) -> Result<Vec<Life>> {
     let mut lives: Vec<Life> = Vec::new();
     let mut open = std::collections::HashMap::new();
     for (now, record) in trace.iter().enumerate() {
         match record.action() {
             Some(Action::Allocate) if record.bytes > 0 => {
                 open.insert(record.address, lives.len());
-                let bytes = (record.bytes + UNIT - 1) / UNIT * UNIT;
-                lives.push(Life { born: now, died: trace.len(), bytes });
+                let bytes = record.bytes.checked_add(UNIT - 1).ok_or_else(too_large)?;
+                lives.push(Life { born: now, died: trace.len(), bytes: bytes / UNIT * UNIT });
             }
             Some(Action::Free) => {
                 if let Some(index) = open.remove(&record.address) {
@@ -47,50 +47,39 @@ fn lives(trace: &[Record]) -> Vec<Life> {
             _ => {}
         }
     }
-    lives
+    Ok(lives)
 }
 
-/// Plans a trace. Requests of no bytes take no place.
-pub fn plan(trace: &[Record]) -> Plan {
-    let lives = lives(trace);
+/// What each request of a trace takes in its plan, bytes.
+pub fn sizes(trace: &[Record]) -> Result<Vec<u64>> {
+    Ok(lives(trace)?.iter().map(|life| life.bytes).collect())
+}
+
+fn too_large() -> Error {
+    Error::Invalid("the requests of the trace reach beyond 2^64 bytes".into())
+}
+
+/// Plans a trace. Requests of no bytes take no place. An error when the placement
+/// would reach beyond 2^64. Time is near N log N of N requests.
+pub fn plan(trace: &[Record]) -> Result<Plan> {
+    let lives = lives(trace)?;
     let mut order: Vec<usize> = (0..lives.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lives[i].bytes), lives[i].born));
-    let slice = trace.len() / SLICES + 1;
-    let mut placed: Vec<Vec<(u64, u64, usize)>> = vec![Vec::new(); SLICES + 1];
+    let mut taken = Taken::new(lives.len());
     let mut plan = Plan { offsets: vec![0; lives.len()], ..Plan::default() };
-    let mut near: Vec<(u64, u64)> = Vec::new();
     for index in order {
         let life = &lives[index];
-        near.clear();
-        let slices = life.born / slice..=(life.died - 1) / slice;
-        for (nth, list) in placed[slices.clone()].iter().enumerate() {
-            for &(at, bytes, other) in list {
-                let first_seen = nth == 0 || lives[other].born / slice == slices.start() + nth;
-                let together = lives[other].born < life.died && life.born < lives[other].died;
-                if first_seen && together {
-                    near.push((at, bytes));
-                }
-            }
-        }
-        near.sort_unstable();
-        let mut at = 0;
-        for &(start, bytes) in &near {
-            if start >= at + life.bytes {
-                break;
-            }
-            at = at.max(start + bytes);
-        }
+        let cover = index..lives.partition_point(|other| other.born < life.died);
+        let at = taken.lowest(cover.clone(), life.bytes).ok_or_else(too_large)?;
+        taken.take(cover, at, life.bytes);
         plan.offsets[index] = at;
         plan.bytes = plan.bytes.max(at + life.bytes);
-        for list in &mut placed[slices] {
-            list.push((at, life.bytes, index));
-        }
     }
-    plan.lower_bound = most_alive(trace, &lives);
-    plan
+    plan.lower_bound = most_alive(trace, &lives).ok_or_else(too_large)?;
+    Ok(plan)
 }
 
-fn most_alive(trace: &[Record], lives: &[Life]) -> u64 {
+fn most_alive(trace: &[Record], lives: &[Life]) -> Option<u64> {
     let mut change = vec![0i128; trace.len() + 1];
     for life in lives {
         change[life.born] += i128::from(life.bytes);
@@ -101,5 +90,5 @@ fn most_alive(trace: &[Record], lives: &[Life]) -> u64 {
         now += step;
         most = most.max(now);
     }
-    most as u64
+    u64::try_from(most).ok()
 }

@@ -68,6 +68,9 @@ pub struct Outcome {
     pub driver_calls: u64,
 }
 
+/// The most that one request may ask for: a policy rounds it up and adds to it.
+pub const MOST_SIZE: u64 = 1 << 62;
+
 /// Replays. `see` gets each record's number, where its block lies (0 for a
 /// request that failed), and what is reserved after it.
 pub fn replay(
@@ -77,12 +80,15 @@ pub fn replay(
 ) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut open: HashMap<u64, (u64, u64, u64)> = HashMap::new();
-    let mut live = 0;
+    let mut live = 0u64;
     for (number, record) in trace.iter().enumerate() {
         let mut at = 0;
         match record.action() {
             Some(Action::Allocate) => {
                 outcome.requests += 1;
+                if record.bytes > MOST_SIZE {
+                    return Err(bad(number, "a request of more than 2^62 bytes"));
+                }
                 if record.bytes > 0 {
                     match policy.allocate(record.bytes, record.stream) {
                         Ok((name, place)) => {
@@ -91,7 +97,9 @@ pub fn replay(
                             if open.insert(record.address, entry).is_some() {
                                 return Err(bad(number, "a block that is already live"));
                             }
-                            live += record.bytes;
+                            live = live
+                                .checked_add(record.bytes)
+                                .ok_or_else(|| bad(number, "more than 2^64 live bytes"))?;
                         }
                         Err(Error::OutOfMemory(_)) => outcome.out_of_memory += 1,
                         Err(other) => return Err(other),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{full, Placed, Policy};
+use super::{behind, full, Placed, Policy};
 use crate::error::{Error, Result};
 
 const UNIT: u64 = 256;
@@ -79,8 +79,8 @@ impl Extent {
             return Err(full(self.capacity, bytes));
         }
         let at = self.next;
+        self.next = behind(at, more + if self.doubling { UNIT } else { 0 })?;
         self.reserved += more;
-        self.next += more + if self.doubling { UNIT } else { 0 };
         self.calls += 1;
         self.insert(at, more);
         Ok(())

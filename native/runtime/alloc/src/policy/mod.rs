@@ -30,13 +30,17 @@ pub trait Policy {
 pub const NAMES: [&str; 8] =
     ["bedplate", "bedplate-noremap", "planned", "pytorch", "rmm", "best-fit", "buddy", "slab"];
 
+/// The most that a device of a replay has; sums of two sizes up to it do not wrap.
+pub const MOST_CAPACITY: u64 = 1 << 62;
+
 /// A policy by name, on a device of `capacity` bytes. Only `planned` reads the
 /// trace beforehand.
 pub fn by_name(name: &str, capacity: u64, trace: &[Record]) -> Result<Box<dyn Policy>> {
+    let capacity = capacity.min(MOST_CAPACITY);
     Ok(match name {
         "bedplate" => Box::new(ours::Ours::new(capacity, true)?),
         "bedplate-noremap" => Box::new(ours::Ours::new(capacity, false)?),
-        "planned" => Box::new(planned::Planned::new(trace)),
+        "planned" => Box::new(planned::Planned::new(capacity, trace)?),
         "pytorch" => Box::new(pytorch::PyTorch::new(capacity)),
         "rmm" => Box::new(extent::Extent::doubling(capacity)),
         "best-fit" => Box::new(extent::Extent::exact(capacity)),
@@ -49,6 +53,13 @@ pub fn by_name(name: &str, capacity: u64, trace: &[Record]) -> Result<Box<dyn Po
             )))
         }
     })
+}
+
+/// The address behind `bytes` at `at`: a replay that gives memory back and takes new
+/// goes on to higher ones.
+pub fn behind(at: u64, bytes: u64) -> Result<u64> {
+    at.checked_add(bytes)
+        .ok_or_else(|| Error::Invalid("the replay has used all addresses below 2^64".into()))
 }
 
 /// The refusal of a device that is full.

@@ -1,31 +1,41 @@
 //! Placement by a plan made from the whole trace beforehand.
 
-use super::{Placed, Policy};
+use super::{full, Placed, Policy};
 use crate::error::{Error, Result};
-use crate::plan::{plan, Plan};
+use crate::plan::{plan, sizes};
 use crate::replay::Record;
 
 /// See the module.
 pub struct Planned {
-    plan: Plan,
+    offsets: Vec<u64>,
+    sizes: Vec<u64>,
+    capacity: u64,
+    reserved: u64,
     next: usize,
 }
 
 impl Planned {
-    /// Plans the trace; its requests must then come in its order.
-    pub fn new(trace: &[Record]) -> Self {
-        Planned { plan: plan(trace), next: 0 }
+    /// Plans the trace; its requests must then come in its order. What the plan puts
+    /// beyond `capacity` fails; the device holds what the others need, from the start.
+    pub fn new(capacity: u64, trace: &[Record]) -> Result<Self> {
+        let (offsets, sizes) = (plan(trace)?.offsets, sizes(trace)?);
+        let ends = offsets.iter().zip(&sizes).map(|(at, bytes)| at + bytes);
+        let reserved = ends.filter(|&end| end <= capacity).max().unwrap_or(0);
+        Ok(Planned { offsets, sizes, capacity, reserved, next: 0 })
     }
 }
 
 impl Policy for Planned {
-    fn allocate(&mut self, _bytes: u64, _stream: u32) -> Result<Placed> {
-        let offset = *self
-            .plan
+    fn allocate(&mut self, bytes: u64, _stream: u32) -> Result<Placed> {
+        let (&offset, &size) = self
             .offsets
             .get(self.next)
+            .zip(self.sizes.get(self.next))
             .ok_or_else(|| Error::Invalid("a request that the plan does not know".into()))?;
         self.next += 1;
+        if offset + size > self.capacity {
+            return Err(full(self.capacity, bytes));
+        }
         Ok((self.next as u64, offset))
     }
 
@@ -34,7 +44,7 @@ impl Policy for Planned {
     }
 
     fn reserved(&self) -> u64 {
-        self.plan.bytes
+        self.reserved
     }
 
     fn driver_calls(&self) -> u64 {

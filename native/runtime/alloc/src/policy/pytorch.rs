@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{full, Placed, Policy};
+use super::{behind, full, Placed, Policy};
 use crate::error::{Error, Result};
 
 const UNIT: u64 = 512;
@@ -62,10 +62,11 @@ impl PyTorch {
         if self.reserved + size > self.capacity {
             return Err(full(self.capacity, bytes));
         }
+        let next = behind(self.next, size + STEP)?;
         self.calls += 1;
         self.reserved += size;
         let at = self.next;
-        self.next += size + STEP;
+        self.next = next;
         self.pieces.insert(at, Piece { bytes: size, before: None, after: None, key, free: false });
         Ok(at)
     }

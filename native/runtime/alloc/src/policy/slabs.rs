@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{full, Placed, Policy};
+use super::{behind, full, Placed, Policy};
 use crate::error::{Error, Result};
 
 const SLAB: u64 = 2 << 20;
@@ -47,8 +47,9 @@ impl Policy for Slabs {
             if self.reserved + size > self.capacity {
                 return Err(full(self.capacity, bytes));
             }
+            let next = behind(self.next, size)?;
             list.extend((0..size / class).rev().map(|n| self.next + n * class));
-            self.next += size;
+            self.next = next;
             self.reserved += size;
             self.calls += 1;
         }
