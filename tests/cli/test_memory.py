@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -31,6 +32,18 @@ def test_replay_prints_a_table_and_json(trace: Path, capsys: pytest.CaptureFixtu
     rows = json.loads(capsys.readouterr().out)
     assert rows[0]["policy"] == "slab"
     assert rows[0]["live_peak_bytes"] == 3_000_000
+
+
+def test_that_a_command_is_at_work_is_no_data(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe of stdout gets the answer alone; stderr hears the rest."""
+    for words in (["replay"], ["replay", "--sanitize"], ["plan"]):
+        assert main(["memory", words[0], str(trace), *words[1:]]) == 0
+        seen = capsys.readouterr()
+        assert "reading " not in seen.out
+        assert f"reading {trace}" in seen.err
+        assert not re.search(r"(replaying|looking|planning) .* records", seen.out)
 
 
 def test_plan_show_and_convert(

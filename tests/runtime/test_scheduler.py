@@ -403,7 +403,7 @@ def test_arguments_out_of_range_are_refused(device: Device) -> None:
     with pytest.raises(OptionsInvalid, match="ring of 3"):
         Scheduler(device, capacity=3)
     with Scheduler(device) as work:
-        with pytest.raises(OptionsInvalid, match="window of 65"):
+        with pytest.raises(OptionsInvalid, match="window is 65"):
             work.queue(window=65)
         with pytest.raises(OptionsInvalid, match="timeout of -1"):
             work.stream().submit(wait_ns=-1)

@@ -9,7 +9,7 @@ namespace bp::stream {
 void Worker::hand(Batch *batch) noexcept {
     char text[TEXT_BYTES];
     // Counted first: whoever was woken by the batch finds it counted.
-    handed_.fetch_add(1, std::memory_order_relaxed);
+    handed_.fetch_add(1, std::memory_order_release);
     int32_t status = give(*batch, text);
     if (status) {
         handed_.fetch_sub(1, std::memory_order_relaxed);
@@ -60,7 +60,7 @@ void Worker::fail_batch(Batch *batch, int32_t status, const char *text) noexcept
     snprintf(sentence, sizeof(sentence), "batch %llu: %.440s",
              static_cast<unsigned long long>(batch->described.tag), text);
     // First here: whoever is woken by the HAL then finds the sentence.
-    failed_.fetch_add(1, std::memory_order_relaxed);
+    failed_.fetch_add(1, std::memory_order_release);
     for (uint32_t i = 0; i < batch->described.signal_count; i++)
         ground_.failures.add(batch->described.signal[i], status, sentence);
     poison(*batch);

@@ -299,9 +299,13 @@ void Worker::stats(bp_runtime_queue_stats &out) const noexcept {
     auto of = [](const std::atomic<uint64_t> &count) {
         return count.load(std::memory_order_relaxed);
     };
-    out = {of(submitted_), of(handed_),    of(failed_), of(parks_),
-           of(wakes_),     of(overtaken_), 0,           of(full_)};
-    out.waiting = out.submitted - out.handed - out.failed;
+    // Ends before submits, so that none is seen whose submit is not. A batch that the device
+    // refuses is counted in both for a moment, by another thread's clock: so never below zero.
+    uint64_t failed = failed_.load(std::memory_order_acquire);
+    uint64_t handed = handed_.load(std::memory_order_acquire);
+    uint64_t submitted = of(submitted_);
+    out = {submitted, handed, failed, of(parks_), of(wakes_), of(overtaken_), 0, of(full_)};
+    out.waiting = submitted > handed + failed ? submitted - handed - failed : 0;
 }
 
 } // namespace bp::stream

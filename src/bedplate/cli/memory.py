@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.flags import common_flags
-from bedplate.cli.output import note, people, print_json, print_table, shown
+from bedplate.cli.output import at_work, note, print_json, print_table, shown
 from bedplate.core import files
 from bedplate.core.errors import EXIT_DONE, EXIT_FAILED, UsageError
 from bedplate.core.units import format_bytes, parse_bytes
@@ -97,7 +97,7 @@ def _load(arguments: argparse.Namespace) -> Trace:
     from bedplate.runtime.api import load_trace
 
     left_out: list[str] = []
-    with waiting(people(arguments)) as say:
+    with waiting(at_work(arguments)) as say:
         say(f"reading {arguments.trace}")
         trace = load_trace(arguments.trace, left_out.append)
     for text in left_out:
@@ -128,7 +128,7 @@ def replay(arguments: argparse.Namespace) -> int:
     trace = _load(arguments)
     job = find_job(arguments.trace)
     outcomes = []
-    with waiting(people(arguments)) as say:
+    with waiting(at_work(arguments)) as say:
         for name in names:
             say(f"replaying {len(trace):,} records by {name}")
             peak = job.peak_reserved_bytes if job else None
@@ -188,7 +188,7 @@ def _sanitize(arguments: argparse.Namespace, names: list[str]) -> int:
         raise UsageError("a sanitized replay has no end of memory", remedy="leave out --capacity")
     trace = _load(arguments)
     found: dict[str, list[Reuse]] = {}
-    with waiting(people(arguments)) as say:
+    with waiting(at_work(arguments)) as say:
         for name in names:
             say(f"looking at {len(trace):,} records under {name}")
             found[name] = sanitize(trace, name)
@@ -254,7 +254,7 @@ def plan(arguments: argparse.Namespace) -> int:
     from bedplate.runtime.api import plan as run
 
     trace = _load(arguments)
-    with waiting(people(arguments)) as say:
+    with waiting(at_work(arguments)) as say:
         say(f"planning {len(trace):,} records")
         made = run(trace)
     if arguments.out:

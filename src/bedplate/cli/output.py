@@ -22,6 +22,12 @@ def people(arguments: argparse.Namespace) -> TextIO:
     return sys.stderr if arguments.json else sys.stdout
 
 
+def at_work(arguments: argparse.Namespace) -> TextIO:
+    """Where it is told that a command is at work, which is no data: a pipe does not get it."""
+    out = people(arguments)
+    return out if out.isatty() else sys.stderr
+
+
 def shown(text: str) -> str:
     """Lines for a terminal: what does not print, and would steer it, is escaped."""
     return "\n".join(legible(line) for line in text.split("\n"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.cli.flags import common_flags
-from bedplate.cli.output import people, print_json, print_table, print_term
+from bedplate.cli.output import at_work, print_json, print_table, print_term
 from bedplate.core.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_FAILED
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check(arguments: argparse.Namespace) -> int:
     from bedplate.cli.progress import waiting
     from bedplate.standards.api import check as run
 
-    with waiting(people(arguments)) as say:
+    with waiting(at_work(arguments)) as say:
         report = run(
             Path(arguments.tree), gates(), arguments.gate or (), lambda name: say(f"gate {name}")
         )

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bedplate.runtime.errors import OptionsInvalid
+from bedplate.runtime.limits import INT32, UINT32, UINT64, within
 from bedplate.runtime.native import ffi, library
 from bedplate.runtime.plugin import entry
 from bedplate.runtime.streams import DEVICE_WAITS, check_stream
@@ -181,17 +182,17 @@ def explore(
     answer the same when it is asked the same. Raises OptionsInvalid for a program
     that refers to what it has not.
     """
-    if not (0 < states < 1 << 64 and 0 <= walks < 1 << 64 and 0 <= seed < 1 << 64):
-        raise OptionsInvalid(f"states {states}, walks {walks}, seed {seed}")
     described = ffi.new("bp_runtime_program *")
     points = [point for step in program.steps for point in (*step.waits, *step.signals)]
     fences = ffi.new("bp_fence[]", max(len(points), 1))
     for place, (timeline, value) in zip(fences, points, strict=False):
-        place.timeline, place.value = timeline, value
+        place.timeline = within("a timeline", timeline, 0, UINT64)
+        place.value = within("a timeline's value", value, 0, UINT64)
     steps = ffi.new("bp_runtime_step[]", max(len(program.steps), 1))
     first = 0
     for place, step in zip(steps, program.steps, strict=False):
-        place.host, place.kind, place.lane, place.tag = step.host, step.kind, step.lane, step.tag
+        place.host, place.kind, place.tag = step.host, step.kind, within("tag", step.tag, 0, UINT64)
+        place.lane = within("a stream", step.lane, 0, UINT32)
         place.first_fence = first
         place.wait_count, place.signal_count = len(step.waits), len(step.signals)
         first += len(step.waits) + len(step.signals)
@@ -199,16 +200,20 @@ def explore(
     for place, (queue, priority) in zip(lanes, program.lanes, strict=False):
         if not 0 <= queue < len(program.queues):
             raise OptionsInvalid(f"there is no queue {queue}")
-        place.queue, place.priority, place.flags = queue, priority, program.queues[queue]
+        place.queue, place.flags = queue, program.queues[queue]
+        place.priority = within("priority", priority, *INT32)
     described.steps, described.step_count = steps, len(program.steps)
     described.lanes, described.lane_count = lanes, len(program.lanes)
     described.fences, described.fence_count = fences, len(points)
     described.host_count, described.timeline_count = program.counts
     described.queue_count = len(program.queues)
-    described.ageing, described.allowed = program.ageing, program.allowed
+    described.ageing = within("ageing", program.ageing, 0, UINT32)
+    described.allowed = within("allowed", program.allowed, 0, UINT32)
     options = ffi.new("bp_runtime_explore_options *")
-    options.seed, options.states, options.walks = seed, states, walks
-    options.depth = depth or 0
+    options.seed = within("seed", seed, 0, UINT64)
+    options.states = within("states", states, 1, UINT64)
+    options.walks = within("walks", walks, 0, UINT64)
+    options.depth = within("depth", depth or 0, 0, UINT32)
     raised: list[BaseException] = []
     native = ffi.NULL if rule is None else _native_rule(rule, raised)
     options.rule = native

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from bedplate.hal.api import Timeline
 from bedplate.runtime.errors import OptionsInvalid
 from bedplate.runtime.native import ffi, library
 from bedplate.runtime.streams import check_stream
@@ -22,8 +23,9 @@ class Graph:
     commands are submitted again as one batch.
     """
 
-    def __init__(self, native: Any, keep: list[object]) -> None:
+    def __init__(self, native: Any, keep: list[object], work: Scheduler) -> None:
         self.native = native
+        self.work = work
         self._keep = keep
         info = ffi.new("bp_runtime_graph_info *")
         check_stream(library().bp_runtime_graph_info_of(native, info))
@@ -36,6 +38,22 @@ class Graph:
         if self.native != ffi.NULL:
             native, self.native = self.native, ffi.NULL
             check_stream(library().bp_runtime_graph_release(native))
+
+
+class RecordedFence(tuple[Timeline, int]):
+    """The fence of a recorded batch: a name inside its recording.
+
+    The stream's timeline does not move for it, and reaches its value by a later batch, so
+    nothing outside may wait for it.
+    """
+
+    recording: Recording
+
+    def __new__(cls, timeline: Timeline, value: int, recording: Recording) -> Self:
+        """As the tuple that other submits return."""
+        made = super().__new__(cls, (timeline, value))
+        made.recording = recording
+        return made
 
 
 class Recording:
@@ -71,5 +89,5 @@ class Recording:
         out = ffi.NULL if kind else ffi.new("bp_runtime_graph **")
         check_stream(library().bp_runtime_graph_end(self._work.native, self._native, out))
         if kind is None:
-            self._graph = Graph(out[0], self.batches)
+            self._graph = Graph(out[0], self.batches, self._work)
             self._work.graphs.append(self._graph)

@@ -7,6 +7,7 @@ and labs need to see a reuse that comes too early, or a driver that gives up.
 from __future__ import annotations
 
 from bedplate.runtime.allocator import PIECE_BYTES, Allocator, Stream
+from bedplate.runtime.limits import UINT64, within
 from bedplate.runtime.native import check, ffi, library
 
 
@@ -19,6 +20,8 @@ class NumbersAllocator(Allocator):
 
     def __init__(self, capacity: int, *, piece: int = PIECE_BYTES, options: str = "") -> None:
         self.device = None
+        within("capacity", capacity, 0, UINT64)
+        within("piece", piece, 0, UINT64)
         text = options.encode()
         out = ffi.new("bp_runtime **")
         check(library().bp_runtime_open_fake(capacity, piece, text, len(text), out))
@@ -36,6 +39,7 @@ class NumbersAllocator(Allocator):
 
     def reach(self, timeline: int, value: int) -> None:
         """A timeline reaches a value."""
+        within("value", value, 0, UINT64)
         check(library().bp_runtime_fake_reach(self.native, timeline, value))
 
     def fail_in(self, calls: int) -> None:

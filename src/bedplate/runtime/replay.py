@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedplate.runtime.errors import OptionsInvalid, TraceInvalid
+from bedplate.runtime.limits import UINT64, within
 from bedplate.runtime.native import check, ffi, library
 from bedplate.runtime.plugin import is_library, replay_library
 from bedplate.runtime.trace import ALLOCATE, MOST_STREAMS, Trace
@@ -64,6 +65,7 @@ def replay(
     PolicyBroken says where it lied. Raises OptionsInvalid for an unknown policy, and
     TraceInvalid for more streams than the allocator knows.
     """
+    within("capacity_bytes", capacity_bytes, 0, UINT64)
     if is_library(policy):
         made = replay_library(trace, policy, capacity_bytes)
         return Outcome(policy=policy, **vars(made))

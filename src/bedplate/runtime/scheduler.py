@@ -20,10 +20,13 @@ from bedplate.hal.api import Device, Fence, Timeline
 from bedplate.runtime.checker import Checker
 from bedplate.runtime.errors import OptionsInvalid, StreamDeadline
 from bedplate.runtime.graph import Graph, Recording
+from bedplate.runtime.limits import INT32, UINT32, within
 from bedplate.runtime.native import ffi, library
 from bedplate.runtime.streams import DEVICE_WAITS, check_stream
-from bedplate.runtime.work import WorkStream, deadline
+from bedplate.runtime.work import WorkStream, deadline, passing
 
+MOST_CAPACITY = 1 << 20
+MOST_WINDOW = 64
 SLICE_NS = 200_000_000
 """Waits are cut into slices, so that Ctrl-C is heard."""
 
@@ -48,13 +51,13 @@ class SchedulerQueue:
     """A queue of the device and its worker; see `Scheduler.queue`."""
 
     def __init__(self, work: Scheduler, number: int) -> None:
-        self._work = work
+        self.work = work
         self.number = number
 
     def stats(self) -> QueueStats:
         """Its figures now."""
         out = ffi.new("bp_runtime_queue_stats *")
-        check_stream(library().bp_runtime_scheduler_stats(self._work.native, self.number, out))
+        check_stream(library().bp_runtime_scheduler_stats(self.work.native, self.number, out))
         return QueueStats(*(int(getattr(out, name)) for name in QueueStats.__slots__))
 
 
@@ -83,9 +86,8 @@ class Scheduler:
         self._default: SchedulerQueue | None = None
         self._streams: list[WorkStream] = []
         options = ffi.new("bp_runtime_scheduler_options *")
-        if not (0 < capacity < 1 << 32 and 0 < ageing < 1 << 32):
-            raise OptionsInvalid(f"a capacity of {capacity} and an ageing of {ageing}")
-        options.capacity, options.ageing = capacity, ageing
+        options.capacity = within("capacity", capacity, 2, MOST_CAPACITY)
+        options.ageing = within("ageing", ageing, 1, UINT32)
         options.capture = "capture" in device.info.capabilities
         out = ffi.new("bp_runtime_scheduler **")
         api = ffi.cast("void *", device.native_api)
@@ -103,8 +105,8 @@ class Scheduler:
         """
         out = ffi.new("uint32_t *")
         flags = DEVICE_WAITS if device_waits else 0
-        if not 0 <= window < 1 << 32:
-            raise OptionsInvalid(f"a window of {window} batches", remedy="give 0 to 64")
+        within("window", window, 0, MOST_WINDOW)
+        within("priority", priority, *INT32)
         status = library().bp_runtime_scheduler_queue(self.native, priority, window, flags, out)
         check_stream(status)
         return SchedulerQueue(self, int(out[0]))
@@ -114,6 +116,10 @@ class Scheduler:
         if queue is None:
             self._default = self._default or self.queue()
             queue = self._default
+        if queue.work is not self:
+            raise OptionsInvalid(
+                f"queue {queue.number} is another scheduler's", remedy="make one with queue()"
+            )
         stream = WorkStream(self, queue, priority)
         self._streams.append(stream)
         return stream
@@ -125,7 +131,7 @@ class Scheduler:
         what failed.
         """
         until = deadline(timeout_ns)
-        timeline, value = fence
+        timeline, value = passing(fence)
         while True:
             slice_end = min(until, time.monotonic_ns() + SLICE_NS)
             status = library().bp_runtime_scheduler_wait(
@@ -141,18 +147,25 @@ class Scheduler:
 
     def signal(self, fence: Fence) -> None:
         """Move a timeline from the host; parked batches hear of it at once."""
-        timeline, value = fence
+        timeline, value = passing(fence)
         status = library().bp_runtime_scheduler_signal(self.native, timeline.handle, value)
         check_stream(status)
 
     def record(self, *streams: WorkStream) -> Recording:
         """Record what is submitted to these streams inside the context, see `Recording.graph`.
 
-        Their batches may wait for each other and for nothing else; fences of
-        the whole are given to `WorkStream.launch`. Raises OptionsInvalid.
+        Their batches may wait for each other and for nothing else, and nothing else for
+        them; fences of the whole are given to `WorkStream.launch`. Raises OptionsInvalid,
+        also for streams of another scheduler.
         """
         if self.recording is not None:
-            raise OptionsInvalid("a recording is going on already")
+            raise OptionsInvalid("a recording is going on already", remedy="end its context first")
+        for stream in streams:
+            if stream.work is not self:
+                raise OptionsInvalid(
+                    f"stream {stream.number} is another scheduler's",
+                    remedy="record streams of this one",
+                )
         self.recording = Recording(self, streams)
         return self.recording
 

@@ -11,7 +11,8 @@ from bedplate.hal.api import Batch, Buffer, Fence, Range, Tensor, Timeline
 from bedplate.runtime.allocator import Block
 from bedplate.runtime.checker import Record, Span, caller
 from bedplate.runtime.errors import OptionsInvalid
-from bedplate.runtime.graph import Graph
+from bedplate.runtime.graph import Graph, RecordedFence, Recording
+from bedplate.runtime.limits import INT32, UINT64, within
 from bedplate.runtime.native import ffi, library
 from bedplate.runtime.streams import NEVER, check_stream
 
@@ -39,7 +40,8 @@ class WorkStream:
     """
 
     def __init__(self, work: Scheduler, queue: SchedulerQueue, priority: int) -> None:
-        self._work = work
+        within("priority", priority, *INT32)
+        self.work = work
         self.queue = queue
         self.timeline = Timeline(work.device)
         out = ffi.new("uint32_t *")
@@ -68,21 +70,22 @@ class WorkStream:
     ) -> Fence:
         """Append a batch, or none for its fences alone; the fence that it will pass.
 
+        In a recording the fence is for batches of the recording alone: no run passes it.
         It fails when its waits do not pass within `wait_ns`. `reads` and
         `writes` tell the scheduler's checker what its commands use; without
         either it takes `Batch.uses`, in which kernels write all they get. Raises
         StreamDeadline when the ring stayed full for `room_ns`, SchedulerStopped,
         and OptionsInvalid for what cannot be kept.
         """
-        described, keep = describe(batch, tag, wait, signal)
+        described, keep = describe(batch, tag, wait, signal, self._recording)
         out = ffi.new("uint64_t *")
         status = library().bp_runtime_scheduler_submit(
-            self._work.native, self.number, described, deadline(wait_ns), deadline(room_ns), out
+            self.work.native, self.number, described, deadline(wait_ns), deadline(room_ns), out
         )
         check_stream(status)
         del keep
         fence = self._accepted(int(out[0]), batch)
-        if self._work.checker is not None:
+        if self.work.checker is not None:
             if batch is not None and not reads and not writes:
                 reads, writes = batch.uses()
             self._note(fence, f"batch {tag}", wait, signal, reads, writes)
@@ -100,11 +103,15 @@ class WorkStream:
         reads: Sequence[Place] = (),
         writes: Sequence[Place] = (),
     ) -> Fence:
-        """Append a batch that runs a graph; as `submit`."""
-        described, keep = describe(None, tag, wait, signal)
+        """Append a batch that runs a graph of this scheduler; as `submit`."""
+        if graph.work is not self.work:
+            raise OptionsInvalid(
+                "the graph is another scheduler's", remedy="record it on streams of this one"
+            )
+        described, keep = describe(None, tag, wait, signal, self._recording)
         out = ffi.new("uint64_t *")
         status = library().bp_runtime_graph_launch(
-            self._work.native,
+            self.work.native,
             self.number,
             graph.native,
             described,
@@ -115,15 +122,21 @@ class WorkStream:
         check_stream(status)
         del keep
         fence = self._accepted(int(out[0]), graph)
-        if self._work.checker is not None:
+        if self.work.checker is not None:
             self._note(fence, f"graph {tag}", wait, signal, reads, writes)
         return fence
 
+    @property
+    def _recording(self) -> Recording | None:
+        """What submits go to now, instead of the queue."""
+        recording = self.work.recording
+        return recording if recording is not None and self in recording.streams else None
+
     def _accepted(self, value: int, keep: object) -> Fence:
-        recording = self._work.recording
-        if recording is not None and self in recording.streams:
+        recording = self._recording
+        if recording is not None:
             recording.batches.append(keep)
-            return self.timeline, value
+            return RecordedFence(self.timeline, value, recording)
         self._submitted = value
         self._count += 1
         self._kept.append((self._count, keep))
@@ -140,8 +153,8 @@ class WorkStream:
         reads: Sequence[Place],
         writes: Sequence[Place],
     ) -> None:
-        recording, checker = self._work.recording, self._work.checker
-        if checker is None or (recording is not None and self in recording.streams):
+        checker = self.work.checker
+        if checker is None or self._recording is not None:
             return
         record = Record(
             f"stream {self.number}",
@@ -156,20 +169,20 @@ class WorkStream:
 
     def _let_go(self) -> None:
         out = ffi.new("uint64_t *")
-        check_stream(library().bp_runtime_scheduler_handed(self._work.native, self.number, out))
+        check_stream(library().bp_runtime_scheduler_handed(self.work.native, self.number, out))
         while self._kept and self._kept[0][0] <= out[0]:
             self._kept.popleft()
 
     def synchronize(self, timeout_ns: int | None = None) -> None:
         """Wait for everything submitted so far; as `Scheduler.wait`."""
-        self._work.wait((self.timeline, self._submitted), timeout_ns)
+        self.work.wait((self.timeline, self._submitted), timeout_ns)
 
     def reset(self) -> None:
         """After a failure: later batches run again, and move a new timeline."""
-        timeline = Timeline(self._work.device)
-        native = self._work.native
+        timeline = Timeline(self.work.device)
+        native = self.work.native
         check_stream(library().bp_runtime_scheduler_reset(native, self.number, timeline.handle, 0))
-        self._work.retire(self.timeline)
+        self.work.retire(self.timeline)
         self.timeline, self._submitted = timeline, 0
 
 
@@ -186,15 +199,17 @@ def span_of(place: Place) -> Span:
 
 
 def describe(
-    batch: Batch | None, tag: int, wait: Sequence[Fence], signal: Sequence[Fence]
+    batch: Batch | None,
+    tag: int,
+    wait: Sequence[Fence],
+    signal: Sequence[Fence],
+    recording: Recording | None = None,
 ) -> tuple[Any, Any]:
     """A native batch, and what it points to."""
     described = ffi.new("bp_batch *")
     described.head.struct_version, described.head.struct_size = 1, ffi.sizeof("bp_batch")
-    if not 0 <= tag < 1 << 64:
-        raise OptionsInvalid(f"a tag of {tag}", remedy="give a number of 64 bits")
-    described.tag = tag
-    waits, signals = _fences(wait), _fences(signal)
+    described.tag = within("tag", tag, 0, UINT64)
+    waits, signals = _fences(wait, recording), _fences(signal, recording)
     described.wait, described.wait_count = waits, len(wait)
     described.signal, described.signal_count = signals, len(signal)
     pointers = None
@@ -205,8 +220,20 @@ def describe(
     return described, (waits, signals, pointers)
 
 
-def _fences(fences: Sequence[Fence]) -> Any:
+def passing(fence: Fence, recording: Recording | None = None) -> Fence:
+    """A fence that something will pass. Raises OptionsInvalid for one of another recording."""
+    if isinstance(fence, RecordedFence) and fence.recording is not recording:
+        raise OptionsInvalid(
+            "a fence of a recorded batch, which no run passes",
+            remedy="wait for what launch returns",
+        )
+    within("a fence's value", fence[1], 0, UINT64)
+    return fence
+
+
+def _fences(fences: Sequence[Fence], recording: Recording | None) -> Any:
     array = ffi.new("bp_fence[]", max(len(fences), 1))
-    for place, (timeline, value) in zip(array, fences, strict=False):
-        place.timeline, place.value = timeline.handle, value
+    for place, fence in zip(array, fences, strict=False):
+        timeline, place.value = passing(fence, recording)
+        place.timeline = timeline.handle
     return array

@@ -145,6 +145,17 @@ void plain(uint32_t capacity, uint32_t window, uint32_t flags) {
     std::vector<std::thread> threads;
     for (int i = 0; i < PRODUCERS; i++)
         threads.emplace_back(produce, std::ref(round), i, false);
+    // Figures of a moment: what waits is no more than was ever submitted, and none below zero.
+    std::atomic<bool> ended{false};
+    std::thread reader([&] {
+        while (!ended)
+            for (uint32_t queue : round.queues) {
+                bp_runtime_queue_stats stats;
+                OK(bp_runtime_scheduler_stats(round.scheduler, queue, &stats));
+                MUST(stats.waiting <= PRODUCERS * BATCHES, stats.waiting);
+                MUST(stats.handed + stats.failed <= stats.submitted, stats.handed);
+            }
+    });
     OK(bp_runtime_scheduler_signal(round.scheduler, round.gate, 1));
     for (auto &thread : threads)
         thread.join();
@@ -156,6 +167,8 @@ void plain(uint32_t capacity, uint32_t window, uint32_t flags) {
         OK(bp_runtime_scheduler_wait(round.scheduler, round.timelines[i],
                                      PRODUCERS * BATCHES / STREAMS, soon()));
     }
+    ended = true;
+    reader.join();
     MUST(settled(round, &failed) == values && failed == 0, failed);
     close(round);
 }

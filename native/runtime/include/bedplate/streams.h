@@ -82,8 +82,9 @@ int32_t bp_runtime_scheduler_reset(bp_runtime_scheduler *, uint32_t stream, uint
 
 /* `wait_by`: the batch fails with BP_DEADLINE when its waits did not pass by then. `room_by`: the
  * call gives BP_DEADLINE, and has no effect, when the ring stayed full until then. `value`: what
- * the stream's timeline will be at. What the commands name must live until the batch was handed
- * over; the structs themselves may go at once. */
+ * the stream's timeline will be at; in a recording, what its other batches wait for, and nobody
+ * else may: a later batch of the stream is given the same. What the commands name must live until
+ * the batch was handed over; the structs themselves may go at once. */
 int32_t bp_runtime_scheduler_submit(bp_runtime_scheduler *, uint32_t stream, const bp_batch *batch,
                                     uint64_t wait_by, uint64_t room_by,
                                     uint64_t *value) BP_RUNTIME_NOEXCEPT;
