@@ -80,7 +80,8 @@ def report(arguments: argparse.Namespace) -> int:
             f"{path} is no profile", remedy="write one: simt run --profile FILE"
         ) from cause
     for line in lines:
-        note(arguments, line)
+        # Not by `note`: the picture's own colours are no text of others.
+        print(line, file=people(arguments), flush=True)
     if arguments.json:
         print_json(document)
     return EXIT_DONE
