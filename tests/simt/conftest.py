@@ -19,7 +19,7 @@ def machine() -> Iterator[Machine]:
         yield made
 
 
-@pytest.fixture(params=["sm_75", "sm_90a"])
+@pytest.fixture(params=[pytest.param("sm_75", marks=pytest.mark.soak), "sm_90a"])
 def first(request: pytest.FixtureRequest) -> str:
     """The PTX of the first kernels, as the compiler wrote it for an architecture."""
     return (KERNELS / f"first.{request.param}.ptx").read_text()

@@ -58,7 +58,9 @@ def both(made: Kernel, grid: Any, block: Any, values: Any) -> dict[int, Count]:
     return dict(report.counts)
 
 
-@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 60))]
+)
 def test_random_control_flow(machine: Machine, seed: int) -> None:
     """Issues, lanes and divergence of kernels that split in every way."""
     out = machine.array(np.zeros(256, np.uint32))

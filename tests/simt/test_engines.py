@@ -26,7 +26,7 @@ def test_every_lanewise_form(machine: Machine, start: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(10), *(pytest.param(n, marks=pytest.mark.soak) for n in range(10, 400))]
+    "seed", [*range(5), *(pytest.param(n, marks=pytest.mark.soak) for n in range(5, 400))]
 )
 def test_random_control_flow(machine: Machine, seed: int) -> None:
     """Warps that split in every way, also around barriers, in full and partial warps."""

@@ -13,7 +13,12 @@ from bedplate.simt.api import LaunchFailed, LoadedModule, Machine, PtxUnsupporte
 DRAW = np.random.default_rng(11)
 
 
-@pytest.fixture(params=["sm_75", "sm_90a", "sm_100a"])
+@pytest.fixture(
+    params=[
+        "sm_90a",
+        *(pytest.param(arch, marks=pytest.mark.soak) for arch in ("sm_75", "sm_100a")),
+    ]
+)
 def second(request: pytest.FixtureRequest) -> Iterator[LoadedModule]:
     """The kernels of `second.cu` as the compiler wrote them for an architecture."""
     with Machine(threads=1, memory=1 << 24) as machine:

@@ -61,7 +61,12 @@ def ptx(form: bytes, data: bytes) -> str:
     return HEAD.replace("FORMAT", listed[0]).replace("VALUES", listed[1])
 
 
-@pytest.fixture(params=["sm_75", "sm_90a", "sm_100a"])
+@pytest.fixture(
+    params=[
+        "sm_90a",
+        *(pytest.param(arch, marks=pytest.mark.soak) for arch in ("sm_75", "sm_100a")),
+    ]
+)
 def text(request: pytest.FixtureRequest) -> str:
     """The kernels of print.cu, as nvcc 13 made them."""
     return (KERNELS / f"print.{request.param}.ptx").read_text()
