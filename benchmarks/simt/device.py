@@ -14,6 +14,7 @@ Exit code 0 when all is equal, 1 when something is not, 3 when something was NOT
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -29,6 +30,8 @@ RAW_BYTES = 14 << 20
 RELATIVE = {"rcp": 2.0**-23, "sqrt": 2.0**-23, "rsqrt": 2.0**-22.9, "ex2": 2.0**-22.5}
 """The error that PTX states for f32, in parts of the result."""
 DIVISION_ULPS = 2.0
+SMALL = 1 << 16
+"""Tuples of programs, which have more results than two."""
 CHECKED: dict[str, Any] = {"f32": np.float32, "f64": np.float64}
 
 
@@ -80,10 +83,12 @@ def bound(told: dict[str, Any], got: np.ndarray) -> tuple[str, float, str]:
 class Fuzz:
     """Runs each form; operands of a type are copied to the device once."""
 
-    def __init__(self, cuda: Cuda) -> None:
+    def __init__(self, cuda: Cuda, folder: Path) -> None:
         self.cuda = cuda
         self.pools: dict[tuple[str, int, bool], int] = {}
         self.results = [cuda.allocate(8 * tuples.MOST) for _ in range(2)]
+        self.results += [cuda.allocate(8 * SMALL) for _ in range(6)]
+        self.expected = dict(np.load(folder / "expected.npz"))
         self.poison = np.full(8 * tuples.MOST, 0xA5, np.uint8)
         self.raw: dict[str, np.ndarray] = {}
         self.raw_bytes = 0
@@ -121,6 +126,12 @@ class Fuzz:
         if told["approximate"]:
             verdict, worst, where = bound(told, results[0])
             return {"verdict": verdict, "worst_ulp": worst, "where": where}
+        if "tolerance" in told:
+            ours = self.expected[told["name"]].view(np.float32)
+            difference = np.stack(results).view(np.float32).astype(np.float64) - ours
+            worst = float(np.max(np.abs(difference)))
+            verdict = "within" if worst <= told["tolerance"] else "outside"
+            return {"verdict": verdict, "worst": worst, "tolerance": told["tolerance"]}
         verdict, chunks = "equal", 0
         for number, (result, kind) in enumerate(zip(results, told["outputs"], strict=True)):
             got = tuples.digests(result)
@@ -153,7 +164,7 @@ def fuzz(cuda: Cuda, folder: Path, out: Path, seconds: float) -> dict[str, int]:
     for told in manifest["forms"]:
         by_module.setdefault(told["module"], []).append(told)
     told_of: dict[str, dict[str, Any]] = {}
-    runner, began = Fuzz(cuda), time.monotonic()
+    runner, began = Fuzz(cuda, folder), time.monotonic()
     for name, forms in by_module.items():
         late = time.monotonic() - began > seconds
         try:
@@ -162,13 +173,17 @@ def fuzz(cuda: Cuda, folder: Path, out: Path, seconds: float) -> dict[str, int]:
             told_of |= {told["name"]: {"verdict": "NOT RUN", "why": str(error)} for told in forms}
             continue
         for told in forms:
-            if late:
-                told_of[told["name"]] = {"verdict": "NOT RUN", "why": "out of time"}
-            else:
-                told_of[told["name"]] = runner.judge(told, runner.run(module, told))
+            try:
+                if late:
+                    raise CudaError("out of time")
+                verdict = runner.judge(told, runner.run(module, told))
+            except CudaError as error:
+                verdict = {"verdict": "NOT RUN", "why": str(error)}
+            told_of[told["name"]] = verdict
             told_of[told["name"]]["tuples"] = told["count"]
-        if module is not None:
-            cuda.unload(module)
+        with contextlib.suppress(CudaError):
+            if module is not None:
+                cuda.unload(module)
     raw: dict[str, Any] = dict(runner.raw)
     np.savez_compressed(out / "raw.npz", **raw)
     counted: dict[str, int] = {}

@@ -14,13 +14,19 @@ from bedplate.simt.interpreter.floating import SCALE, flushed, underflowed
 from bedplate.simt.module import Instruction, Register
 from bedplate.simt.scalar import Scalar
 
+_ROUNDED: dict[str, Callable[[Lanes], Lanes]] = {
+    "rni": np.rint,
+    "rzi": np.trunc,
+    "rmi": np.floor,
+    "rpi": np.ceil,
+}
 _WHOLE: dict[str, Callable[[Fraction], int]] = {
     "rni": round,
     "rzi": trunc,
     "rmi": floor,
     "rpi": ceil,
 }
-"""Python rounds halves to even, as `rni` does."""
+"""Python and numpy round halves to even, as `rni` does."""
 
 
 @evaluates("conversion", "cvt")
@@ -32,31 +38,37 @@ def convert(made: Instruction, a: Lanes) -> Lanes:
     if to.kind == "float":
         return _to_float(made, a)
     if source.kind == "float":
-        bits = a.view(f"u{source.bytes}")
-        value = each(lambda x: _whole(made, x), to.dtype, bits)
+        value = _whole(made, a)
     elif made.has("sat"):
-        value = each(lambda x: _clamped(x, to), to.dtype, a)
+        low, high = _ends(to)
+        held = np.iinfo(a.dtype)
+        value = np.clip(a, max(low, held.min), min(high, held.max)).astype(to.dtype)
     else:
-        value = each(lambda x: x, to.dtype, a)
+        value = a.astype(to.dtype)
     output = made.operands["d"]
     if isinstance(output, Register) and output.type.bits > to.bits:
         return value.astype(f"{'i' if to.signed else 'u'}{output.type.bytes}")
     return value
 
 
-def _clamped(value: int, to: Scalar) -> int:
+def _ends(to: Scalar) -> tuple[int, int]:
+    """The least and the largest number of an integer type."""
     low = -(1 << (to.bits - 1)) if to.signed else 0
-    return min(max(value, low), (1 << (to.bits - int(to.signed))) - 1)
+    return low, (1 << (to.bits - int(to.signed))) - 1
 
 
-def _whole(made: Instruction, bits: int) -> int:
-    """A float as a whole number of the destination's range."""
-    number = exact.decode(bits, exact.FORMATS[made.types["U"].name])
-    if number.nan:
-        return nans.of_conversion(made)
-    if number.infinite:
-        return _clamped(-(1 << 200) if number.negative else 1 << 200, made.types["T"])
-    return _clamped(_WHOLE[made.slots["irnd"]](number.fraction), made.types["T"])
+def _whole(made: Instruction, a: Lanes) -> Lanes:
+    """Floats, which f64 holds all, as whole numbers of the destination's range."""
+    to = made.types["T"]
+    low, high = _ends(to)
+    rounded = _ROUNDED[made.slots["irnd"]](a.astype(np.float64))
+    # the largest of 64 bits is no f64, and the next one above is out of range
+    inside = (rounded >= low) & (rounded < float(high))
+    value = np.where(inside, rounded, 0).astype(to.dtype)
+    value[rounded < low], value[rounded >= float(high)] = low, high
+    nan = np.array(nans.of_conversion(made), f"u{to.bytes}").view(to.dtype)
+    value[np.isnan(rounded)] = nan
+    return value
 
 
 def _to_float(made: Instruction, a: Lanes) -> Lanes:
