@@ -2,8 +2,10 @@
 
     .venv/bin/python tools/device.py [--out DIR] [--quick]
 
-Four steps, each a process of its own: the tests marked `device`, the full tier
-of `hal conform cuda`, and the benchmarks of BENCHMARKS. The certificate goes to
+Five steps, each a process of its own: the tests marked `device`, the full tier
+of `hal conform cuda`, the benchmarks of BENCHMARKS, and the software GPU beside the GPU,
+with forms that are made here where LLVM is, else those under build/simt-device. The
+certificate goes to
 `<out>/certificates/<date>-<device>-<backend>.json`, the measurements to
 `<out>/results/<date>-<machine>-<device>.json`; `out` is `benchmarks`. A step
 that failed does not stop the next.
@@ -18,11 +20,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,6 +38,7 @@ NO_TESTS = 5
 """pytest's exit code when it has collected nothing."""
 BENCHMARKS = ("benchmarks.hal.cuda", "benchmarks.runtime.cuda")
 """What the backend adds to the driver; the runtime beside the driver's own ways."""
+BESIDE = "simt beside the GPU"
 VERDICTS = {0: "passed", 1: "FAILED", 3: "NOT RUN"}
 
 
@@ -68,6 +73,27 @@ def benchmark(module: str, out: Path, quick: bool) -> int:
     return run(["-m", module, "--out", out, *(["--quick"] if quick else [])])
 
 
+def beside(results: Path) -> int:
+    """The software GPU's forms and counters, on the GPU."""
+    folder = ROOT / "build" / "simt-device"
+    if find_spec("llvmlite") is not None:
+        ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+        if not Path(ptxas).exists():
+            print("simt beside the GPU NOT RUN: there is no ptxas", file=sys.stderr)
+            return 3
+        made = run(["-m", "benchmarks.simt.fuzz", "generate", folder, "--ptxas", ptxas])
+        made = made or run(["-m", "benchmarks.simt.patterns", "generate", folder])
+        if made:
+            return made
+    elif not all((folder / name).exists() for name in ("manifest.json", "expected.npz")):
+        said = "there is no llvmlite to make the forms, and none under build/simt-device"
+        print(f"simt beside the GPU NOT RUN: {said}", file=sys.stderr)
+        return 3
+    results.parent.mkdir(parents=True, exist_ok=True)
+    out = folder / "answers"
+    return run(["-m", "benchmarks.simt.device", folder, out, "--results", results])
+
+
 def device_name() -> str | None:
     """The GPU's name for a file, as `h200`; None when the cuda backend has no device."""
     from bedplate.hal.api import HalError, open_device
@@ -89,13 +115,14 @@ def suite(out: Path, quick: bool) -> dict[str, int]:
     codes = {"tests marked device": tests()}
     name = device_name()
     if name is None:
-        return codes | dict.fromkeys(("hal conform cuda", *BENCHMARKS), 3)
+        return codes | dict.fromkeys(("hal conform cuda", *BENCHMARKS, BESIDE), 3)
     day = time.strftime("%Y-%m-%d", time.gmtime())
     results = results_path(out / "results", machine_facts(), day)
     certificate = out / "certificates" / f"{day}-{name}-cuda.json"
     codes["hal conform cuda"] = conform(certificate)
     measured = results.with_name(f"{results.stem}-{name}.json")
-    return codes | {module: benchmark(module, measured, quick) for module in BENCHMARKS}
+    codes |= {module: benchmark(module, measured, quick) for module in BENCHMARKS}
+    return codes | {BESIDE: beside(measured)}
 
 
 def verdict(codes: Sequence[int]) -> int:

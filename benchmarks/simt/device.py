@@ -1,9 +1,10 @@
 """The GPU's side of the comparison: fuzzed forms, and counters of pinned access patterns.
 
-    python3 -m benchmarks.simt.device DIR OUT [--seconds N] [--skip-counters]
+    python3 -m benchmarks.simt.device DIR OUT [--results FILE] [--seconds N] [--skip-counters]
 
-Needs numpy, a CUDA driver and, for counters, ncu; no build of Bedplate. DIR is what
-`fuzz generate` and `patterns generate` wrote. OUT gets `fuzz.json` (a verdict for each
+Needs numpy, a CUDA driver and, for counters, ncu; no build of Bedplate. With --results, for which
+`src` is on the path, how much was equal is stored as numbers of the commit that DIR is from.
+DIR is what `fuzz generate` and `patterns generate` wrote. OUT gets `fuzz.json` (a verdict for each
 form), `raw.npz` (results of the first chunk that differs, for `fuzz compare`), and
 `counters.json`. A form is `equal`, `payload` (equal but for which NaN), `differs`, or, for
 approximate ones, `within` or `outside` of the ISA's bound.
@@ -203,6 +204,32 @@ def fuzz(cuda: Cuda, folder: Path, out: Path, seconds: float) -> dict[str, int]:
     return counted
 
 
+def keep(results: Path, folder: Path, out: Path, driver: str, counters: bool) -> None:
+    """Store how many forms and counters were equal, of how many."""
+    from benchmarks.simt.record import counted
+
+    from bedplate.core.machine import TreeFacts
+    from bedplate.core.measurement import MeasuredDevice
+
+    tree = TreeFacts(**json.loads((folder / "manifest.json").read_text())["tree"])
+    told = json.loads((out / "fuzz.json").read_text())
+    common: dict[str, Any] = {
+        "versions": {"driver": driver},
+        "device": MeasuredDevice("cuda:0", told["device"], driver=driver),
+    }
+    verdicts = told["verdicts"]
+    equal = verdicts.get("equal", 0) + verdicts.get("within", 0)
+    quality = {"verdicts": verdicts, "tuples": told["tuples"], "refused": len(told["refused"])}
+    forms = {"goal": len(told["forms"]), "quality": quality, **common}
+    counted(results, tree, "forms_equal_to_a_gpu", "forms", equal, **forms)
+    if counters:
+        rows = json.loads((out / "counters.json").read_text())
+        equal = sum(row["equal"] for row in rows)
+        quality = {"patterns": len({row["pattern"] for row in rows})}
+        fields = {"goal": len(rows), "quality": quality, **common}
+        counted(results, tree, "counters_equal_to_a_gpu", "counters", equal, **fields)
+
+
 def main() -> int:
     """Run what there is a device for."""
     parser = argparse.ArgumentParser(description="a GPU beside the software GPU")
@@ -210,6 +237,7 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--skip-counters", action="store_true")
+    parser.add_argument("--results", type=Path, help="the file that records go to")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     try:
@@ -222,8 +250,12 @@ def main() -> int:
     code = 3 if "NOT RUN" in counted else 0
     if set(counted) - {"equal", "within", "NOT RUN"}:
         code = 1
+    counters = 3
     if not given.skip_counters:
-        code = max((code, patterns.measure(given.folder, given.out)), key=(0, 3, 1).index)
+        counters = patterns.measure(given.folder, given.out)
+        code = max((code, counters), key=(0, 3, 1).index)
+    if given.results is not None:
+        keep(given.results, given.folder, given.out, cuda.version, counters != 3)
     return code
 
 

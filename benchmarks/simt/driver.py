@@ -30,6 +30,9 @@ class Cuda:
         name = ctypes.create_string_buffer(128)
         self.call("cuDeviceGetName", name, 128, device)
         self.name = name.value.decode()
+        version = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(version))
+        self.version = f"cuda-{version.value // 1000}.{version.value % 1000 // 10}"
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
 

@@ -207,7 +207,8 @@ def generate(folder: Path, only: set[str], ptxas: Path) -> int:
         told["count"] = min(told["count"], tuples.MOST)
     made += [item for item in programs if not only or item[1]["name"].split(".")[0] in only]
     manifest: dict[str, Any] = {"forms": [], "left_out": left, "refused": {}}
-    manifest["commit"] = None if tree is None else tree.commit
+    if tree is not None:
+        manifest["tree"] = {"commit": tree.commit, "dirty": tree.dirty}
     kept_whole: dict[str, Any] = {}
     differ = 0
     with Machine(threads=1, memory=256 << 20) as machine:

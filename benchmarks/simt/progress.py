@@ -16,11 +16,10 @@ from typing import Any
 
 import llvmlite
 import numpy as np
+from benchmarks.simt.record import counted
 from benchmarks.trial import ROOT, not_run
 
-from bedplate.core.machine import machine_facts, tree_facts
-from bedplate.core.measurement import measured, store
-from bedplate.core.samples import Summary
+from bedplate.core.machine import tree_facts
 
 EVERY_S = 10.0
 
@@ -79,19 +78,7 @@ class Done:
         """Add the record of a whole campaign to a results file."""
         tree = tree_facts(ROOT)
         assert tree is not None
-        summary = Summary(1, value, value, value, None)
-        fields.setdefault("conditions", {})
-        fields["conditions"] |= {"seconds": round(self.seconds)}
-        fields.setdefault("versions", {"llvmlite": llvmlite.__version__, "numpy": np.__version__})
-        record = measured(
-            summary,
-            rounds=1,
-            tree=tree,
-            system="simt",
-            machine=fields.pop("machine", None) or machine_facts(),
-            name=name,
-            unit=unit,
-            better="higher",
-            **fields,
-        )
-        store(out, [record])
+        fields["conditions"] = {"threads": 1}
+        fields.setdefault("quality", {})["seconds"] = round(self.seconds)
+        versions = {"llvmlite": llvmlite.__version__, "numpy": np.__version__}
+        counted(out, tree, name, unit, value, versions=versions, **fields)

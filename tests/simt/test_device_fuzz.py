@@ -78,6 +78,13 @@ def test_equal_results_are_equal(folder: Path) -> None:
     assert set(counted) == {"equal", "within"}
     assert counted["within"] == 3
     assert sum(counted.values()) == len(manifest["forms"])
+    manifest["tree"] = {"commit": "1" * 40, "dirty": False}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    device.keep(folder / "results.json", folder, folder, "cuda-13.0", False)
+    (record,) = json.loads((folder / "results.json").read_text())["results"]
+    assert record["value"] == record["goal"] == len(manifest["forms"])
+    assert record["commit"] == "1" * 40
+    assert record["device"]["name"] == "stand-in"
 
 
 def test_one_flipped_bit_is_found(

@@ -43,9 +43,10 @@ def test_a_failed_step_does_not_stop_the_next(
     monkeypatch.setattr(device, "device_name", lambda: "h200")
     monkeypatch.setattr(device, "conform", lambda out: given.append(out) or 3)
     monkeypatch.setattr(device, "benchmark", lambda name, out, quick: given.append(out) or 0)
+    monkeypatch.setattr(device, "beside", lambda out: given.append(out) or 0)
     assert device.main(["--out", str(node)], node) == 1
     certificate, results, *others = given
-    assert others == [results]
+    assert others == [results, results]
     assert certificate.parent == node / "certificates"
     assert certificate.name.endswith("-h200-cuda.json")
     assert results.parent == node / "results"
@@ -65,3 +66,25 @@ def test_without_a_cuda_device_the_rest_is_not_run(
     monkeypatch.setattr(device, "tests", lambda: 0)
     monkeypatch.setattr(device, "device_name", lambda: None)
     assert device.main(["--out", str(node)], node) == 3
+
+
+def test_forms_of_the_software_gpu_are_made_or_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without LLVM the ones that were carried are run, and without those nothing."""
+    ran: list[str] = []
+    monkeypatch.setattr(device, "ROOT", tmp_path)
+    monkeypatch.setattr(device, "run", lambda words: ran.append(words[1]) or 0)
+    monkeypatch.setattr(device, "find_spec", lambda name: None)
+    assert device.beside(tmp_path / "out" / "r.json") == 3
+    assert "NOT RUN: there is no llvmlite" in capsys.readouterr().err
+    folder = tmp_path / "build" / "simt-device"
+    folder.mkdir(parents=True)
+    for name in ("manifest.json", "expected.npz"):
+        (folder / name).touch()
+    assert device.beside(tmp_path / "out" / "r.json") == 0
+    assert ran == ["benchmarks.simt.device"]
+    monkeypatch.setattr(device, "find_spec", lambda name: object())
+    monkeypatch.setattr(device.shutil, "which", lambda name: str(folder / "manifest.json"))
+    assert device.beside(tmp_path / "out" / "r.json") == 0
+    assert ran[1:] == ["benchmarks.simt.fuzz", "benchmarks.simt.patterns", "benchmarks.simt.device"]
