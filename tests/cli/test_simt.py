@@ -141,6 +141,12 @@ def test_what_is_no_ptx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "odd.ptx:14:1: the instruction 'mull' is not supported" in capsys.readouterr().err
 
 
+def test_a_file_without_an_end_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before it fills the memory."""
+    assert main(["simt", "run", "/dev/zero"]) == 2
+    assert "/dev/zero has more than 67108864 bytes; give PTX" in capsys.readouterr().err
+
+
 def test_a_trace_in_words_and_in_lines_of_json(
     ptx: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,3 +35,17 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """The sentence holds the path that could not be written."""
     with pytest.raises(UsageError, match="nowhere/x"):
         files.replace(tmp_path / "nowhere" / "x", "")
+
+
+def test_a_pipe_keeps_its_place(tmp_path: Path) -> None:
+    """What is no plain file is written into: `--save 0=/dev/null` must not replace the device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        files.replace(pipe, "all of it")
+        assert os.read(reader, 100) == b"all of it"
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+    finally:
+        os.close(reader)
+    assert os.listdir(tmp_path) == ["pipe"]

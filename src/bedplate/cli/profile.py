@@ -27,6 +27,9 @@ HEAD = (
     f"{'conflicts':>11}{'divergent':>11}  line"
 )
 
+LARGEST_FILE = 64 << 20
+"""What the parser takes at most."""
+
 
 def add_verb(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `simt report`."""
@@ -134,9 +137,13 @@ def _summary(document: Mapping[str, Any]) -> str:
 
 
 def text_of(path: Path) -> str:
-    """A file's text; raises `UsageError`."""
+    """A file's text, of which there is an end; raises `UsageError`."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        if len(data) > LARGEST_FILE:
+            raise UsageError(f"{path} has more than {LARGEST_FILE} bytes", remedy="give PTX")
+        return data.decode()
     except OSError as cause:
         raise UsageError(f"cannot read {path}: {cause.strerror}") from cause
     except UnicodeDecodeError as cause:

@@ -2,13 +2,15 @@
 
 `replace` writes beside the target and renames, so a reader sees the old or
 the new content and a crash leaves the old. With `durable` the content and the
-rename are on disk before it returns.
+rename are on disk before it returns. A device, a pipe or a socket keeps its place and
+is written into.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -25,6 +27,9 @@ def replace(path: Path, content: bytes | str, *, mode: int = 0o644, durable: boo
     data = content.encode() if isinstance(content, str) else content
     scratch = ""
     try:
+        if _is_special(path):
+            path.write_bytes(data)
+            return
         descriptor, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), mode)
@@ -45,6 +50,15 @@ def replace(path: Path, content: bytes | str, *, mode: int = 0o644, durable: boo
             code="core.write",
             remedy="free space there" if full else "check that the folder exists and is writable",
         ) from cause
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a rename would put a plain file in the place of something else."""
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
 
 
 def sync_folder(folder: Path) -> None:
