@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -267,3 +268,21 @@ def test_wrong_names() -> None:
     assert checks_of("race,memory") == ("memory", "race")
     with pytest.raises(LaunchInvalid, match="no check 'races'"):
         checks_of("races")
+
+
+@pytest.mark.parametrize("asked", [("memory",), ("race",), ("memory", "race", "sync", "init")])
+def test_a_launch_that_failed_is_never_no_errors(asked: tuple[Any, ...]) -> None:
+    """A fault that no check sees, in local memory, is told by all reports."""
+    text = (
+        ".version 8.0\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .u64 p)\n{\n.local .b8 l[8];\n.reg .b64 %r<3>;\n"
+        "mov.u64 %r1, l;\nadd.u64 %r1, %r1, 4000;\nst.local.u32 [%r1], 7;\nret;\n}\n"
+    )
+    with Machine(threads=1, memory=1 << 20) as machine:
+        kernel = machine.load(text, "far.ptx")["k"]
+        checked = check(kernel, 1, 32, [np.uint64(0)], checks=asked)
+    (finding,) = checked.findings
+    assert (finding.level, finding.where) == ("error", "far.ptx:10")
+    assert "1 errors" in checked.summary
+    assert len(check_sarif(checked.findings)["runs"][0]["results"]) == 1
+    assert 'failures="1"' in check_junit("k", asked, checked.findings)

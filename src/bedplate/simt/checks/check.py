@@ -107,6 +107,7 @@ def check(
         examiner.block(number, log.events, abi.Code(-status) if status else None)
         if status:
             failure = kernel.failure(shape, record)
+            examiner.ended(failure, record, number)
             break
     return Checked(examiner.findings.all, failure, partial)
 
@@ -147,6 +148,30 @@ class _Examiner:
             self._race(every, clocks, number)
 
     # Telling.
+
+    def ended(self, failure: LaunchFailed, record: Any, block: int) -> None:
+        """A launch that did not end well is an error, also where no check saw why."""
+        if any(finding.level == "error" for finding in self.findings.all):
+            return
+        known = record.instruction < len(self.instructions)
+        lane = max((record.mask & -record.mask).bit_length() - 1, 0)
+        site = self._site(record.instruction if known else 0, block, record.warp * LANES + lane)
+        fault = failure.fault
+        fitting: Check = "sync" if fault is None else "memory"
+        # Told under a check that was asked for: reports have no other place.
+        told = fitting if fitting in self.checks else next(c for c in CHECKS if c in self.checks)
+        self.findings.add(
+            Finding(
+                told,
+                failure.status if fault is None else fault.kind,
+                "error",
+                failure.message if fault is None else fault.message,
+                self.kernel.name,
+                site,
+                "The launch ended here; what is behind it did not run",
+                None if fault is None else fault.address,
+            )
+        )
 
     def _site(self, instruction: int, block: int, thread: int) -> Site:
         made = self.instructions[instruction]
