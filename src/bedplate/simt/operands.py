@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.core import nearest
 from bedplate.simt import call, packing
@@ -29,6 +29,8 @@ from bedplate.simt.module import (
 from bedplate.simt.scalar import SCALARS, Scalar, fits, widened
 from bedplate.simt.signature import base, table
 from bedplate.simt.signature.special import SPECIAL
+
+Closed = TypeVar("Closed")
 
 if TYPE_CHECKING:
     from bedplate.simt.parser import Parser
@@ -189,7 +191,14 @@ class _Operands:
     def _output(self, place: base.Operand) -> Operand | None:
         if place.vector and (self.lanes > 1 or place.count):
             return self._vector(place, output=True)
+        if place.vector and self.parser.accept("{"):
+            return self._closed(self._destination(place))
         return self._destination(place)
+
+    def _closed(self, only: Closed) -> Closed:
+        """A list of one in braces is the one; Triton writes `ld.global.b32 { %r1 }` so."""
+        self.parser.expect("}")
+        return only
 
     def _destination(self, place: base.Operand) -> Register | None:
         """A register to write; `_` is none."""
@@ -234,6 +243,8 @@ class _Operands:
             return self._address()
         if place.vector and (self.lanes > 1 or place.count):
             return self._vector(place, output=False)
+        if place.vector and self.parser.accept("{"):
+            return self._closed(self._value(place))
         return self._value(place)
 
     def _value(self, place: base.Operand) -> Value:

@@ -310,6 +310,8 @@ def _move(made: Instruction, shapes: Sequence[Shape]) -> Shape:
 
 def _convert(made: Instruction, shapes: Sequence[Shape]) -> Shape:
     """Extensions of 32 bits, and conversions that keep or drop high bits."""
+    if "pair" in made.slots:
+        return None
     to, source = made.types["T"], made.types["U"]
     register = made.outputs[0][0].type
     if made.has("sat") or register.bits != to.bits or not isinstance(shapes[0], Pattern):

@@ -30,8 +30,10 @@ _WHOLE: dict[str, Callable[[Fraction], int]] = {
 
 
 @evaluates("conversion", "cvt")
-def convert(made: Instruction, a: Lanes) -> Lanes:
+def convert(made: Instruction, a: Lanes, *second: Lanes) -> Lanes:
     """By the kinds of both types, then up to the register's width."""
+    if second:
+        return _pair(made, a, second[0])
     to, source = made.types["T"], made.types["U"]
     if made.has("ftz") and source.name == "f32":
         a = flushed(made, a)
@@ -49,6 +51,21 @@ def convert(made: Instruction, a: Lanes) -> Lanes:
     if isinstance(output, Register) and output.type.bits > to.bits:
         return value.astype(f"{'i' if to.signed else 'u'}{output.type.bytes}")
     return value
+
+
+def _pair(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
+    """Two floats as halves of a word, the first in the upper one."""
+    form = exact.FORMATS[made.slots["pair"].removesuffix("x2")]
+
+    def half(bits: int) -> int:
+        number = exact.decode(bits, exact.BINARY32)
+        if number.nan:
+            return form.canonical
+        if number.infinite:
+            return form.infinity | int(number.negative) << 15
+        return exact.encode(number.negative, abs(number.fraction), form, "rn")
+
+    return each(lambda x, y: half(x) << 16 | half(y), "u4", a.view("u4"), b.view("u4"))
 
 
 def _ends(to: Scalar) -> tuple[int, int]:

@@ -143,8 +143,22 @@ def divide(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
 @evaluates("floating", "rcp")
 def reciprocal(made: Instruction, a: Lanes) -> Lanes:
     """1 / a."""
+    if made.has("approx") and made.type.name == "f64":
+        return _gross(a)
     result = _finish(made, _arithmetic(made, "div", np.ones_like(a), a))
     return _propagated(made, result, (a,)) if made.type.name == "f64" else result
+
+
+def _gross(a: Lanes) -> Lanes:
+    """`rcp.approx.ftz.f64`: of the operand's upper word, and an upper word only."""
+
+    def upper(value: Lanes) -> Lanes:
+        bits = np.ascontiguousarray(value).view("u8") & np.uint64(0xFFFFFFFF00000000)
+        cut = bits.view("f8")
+        return np.where(np.abs(cut) < 2.0**-1022, np.copysign(0.0, cut), cut)
+
+    result = upper(1.0 / upper(a))
+    return np.where(np.isnan(a), np.float64("nan"), result)
 
 
 @evaluates("floating", "rsqrt")
@@ -193,3 +207,9 @@ def negate(made: Instruction, a: Lanes) -> Lanes:
     """The other sign; f64's NaN keeps its own."""
     result = -flushed(made, a)
     return _propagated(made, result, (a,)) if made.type.name == "f64" else result
+
+
+@evaluates("floating", "copysign")
+def copy_sign(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
+    """The sign of a on b; bits, so that payloads stay."""
+    return np.copysign(b, a)

@@ -168,3 +168,48 @@ def find(made: Instruction, a: Lanes) -> Lanes:
         return place if place < 0 or not made.has("shiftamt") else made.type.bits - 1 - place
 
     return each(one, "u4", a)
+
+
+@evaluates("integer", "bfe")
+def extract(made: Instruction, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Bit by bit, as the ISA has it."""
+    bits = made.type.bits
+
+    def one(x: int, place: int, length: int) -> int:
+        place, length = place & 255, length & 255
+        sign = 0
+        if made.type.signed and length:
+            sign = x >> min(place + length - 1, bits - 1) & 1
+        value = 0
+        for bit in range(bits):
+            inside = bit < length and place + bit < bits
+            value |= (x >> (place + bit) & 1 if inside else sign) << bit
+        return value
+
+    return each(one, made.type.dtype, a, b, c)
+
+
+@evaluates("integer", "bfi")
+def insert(made: Instruction, a: Lanes, b: Lanes, c: Lanes, d: Lanes) -> Lanes:
+    """Bit by bit, as the ISA has it."""
+
+    def one(x: int, y: int, place: int, length: int) -> int:
+        place, length = place & 255, length & 255
+        for bit in range(min(length, made.type.bits - place)):
+            y = y & ~(1 << (place + bit)) | (x >> bit & 1) << (place + bit)
+        return y
+
+    return each(one, made.type.dtype, a, b, c, d)
+
+
+@evaluates("integer", "prmt")
+def permute(made: Instruction, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Four bytes of the eight of b:a, or the sign of one in all its bits."""
+
+    def one(x: int, y: int, control: int) -> int:
+        source = (x | y << 32).to_bytes(8, "little")
+        chosen = [control >> 4 * byte & 15 for byte in range(4)]
+        picked = [source[at & 7] if at < 8 else 255 * (source[at & 7] >> 7) for at in chosen]
+        return int.from_bytes(bytes(picked), "little")
+
+    return each(one, "u4", a, b, c)

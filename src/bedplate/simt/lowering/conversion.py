@@ -14,8 +14,10 @@ _WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
 @lanewise("conversion", "cvt")
-def convert(e: Emitter, made: Instruction, a: Any) -> Any:
+def convert(e: Emitter, made: Instruction, a: Any, b: Any = None) -> Any:
     """By the kinds of both types."""
+    if "pair" in made.slots:
+        return _pair(e, made, a, b)
     to, source = made.types["T"], made.types["U"]
     if source.name == "bf16":
         wide = lanes.resized(e.builder, a, 32)
@@ -29,6 +31,22 @@ def convert(e: Emitter, made: Instruction, a: Any) -> Any:
     if isinstance(output, Register) and output.type.bits > to.bits:
         return lanes.resized(e.builder, value, output.type.bits, signed=to.signed)
     return value
+
+
+def _pair(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
+    """Two floats as halves of a word, the first in the upper one."""
+    builder = e.builder
+
+    def half(value: Any) -> Any:
+        if made.slots["pair"] == "bf16x2":
+            return lanes.resized(builder, _to_bfloat(e, value), 32)
+        short = builder.fptrunc(value, lanes.retyped(value, lanes.F16))
+        bits = lanes.resized(builder, lanes.cast(builder, short, lanes.integer(16)), 32)
+        nan = builder.fcmp_unordered("uno", value, value)
+        return builder.select(nan, lanes.like(bits, 0x7FFF), bits)
+
+    upper = half(a)
+    return builder.or_(builder.shl(upper, lanes.like(upper, 16)), half(b))
 
 
 def _between(e: Emitter, made: Instruction, a: Any) -> Any:

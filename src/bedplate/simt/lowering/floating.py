@@ -154,10 +154,30 @@ def divide(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
 @lanewise("floating", "rcp")
 def reciprocal(e: Emitter, made: Instruction, a: Any) -> Any:
     """1 / a."""
+    if made.has("approx") and made.type.name == "f64":
+        return _gross(e, a)
     one = lanes.like(a, 1.0)
     if made.type.name == "f64":
         return propagated(e, rounded(e, made.slots["rnd"], "fdiv", [one, a]), [a])
     return _arithmetic(e, made, "fdiv", [one, a])
+
+
+def _gross(e: Emitter, a: Any) -> Any:
+    """`rcp.approx.ftz.f64`: of the operand's upper word, and an upper word only."""
+    builder = e.builder
+
+    def upper(value: Any) -> Any:
+        bits = lanes.cast(builder, value, lanes.I64)
+        cut = lanes.cast(builder, builder.and_(bits, lanes.like(bits, -1 << 32)), lanes.F64)
+        size = lanes.intrinsic(builder, "fabs", [cut])
+        tiny = builder.fcmp_ordered("<", size, lanes.like(cut, 2.0**-1022))
+        zero = lanes.intrinsic(builder, "copysign", [lanes.like(cut, 0.0), cut])
+        return builder.select(tiny, zero, cut)
+
+    short = upper(a)
+    result = upper(builder.fdiv(lanes.like(short, 1.0), short))
+    odd = builder.fcmp_unordered("uno", a, a)
+    return builder.select(odd, lanes.like(a, float("nan")), result)
 
 
 @lanewise("floating", "sqrt")
@@ -218,3 +238,9 @@ def sign(e: Emitter, made: Instruction, a: Any) -> Any:
     (a,) = _inputs(e, made, [a])
     result = lanes.intrinsic(e.builder, "fabs", [a]) if made.opcode == "abs" else e.builder.fneg(a)
     return propagated(e, result, [a]) if made.type.name == "f64" else result
+
+
+@lanewise("floating", "copysign")
+def copy_sign(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
+    """The sign of a on b; bits, so that payloads stay."""
+    return lanes.intrinsic(e.builder, "copysign", [b, a])

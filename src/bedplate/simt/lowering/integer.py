@@ -177,3 +177,81 @@ def find(e: Emitter, made: Instruction, a: Any) -> Any:
     none = builder.icmp_unsigned("==", a, lanes.like(a, 0))
     place = zeros if made.has("shiftamt") else builder.sub(lanes.like(zeros, bits - 1), zeros)
     return lanes.resized(builder, builder.select(none, lanes.like(place, -1), place), 32)
+
+
+def _field(e: Emitter, value: Any, bits: int) -> Any:
+    """A place or a length: the low 8 bits, as wide as what it cuts."""
+    return lanes.resized(e.builder, e.builder.and_(value, lanes.like(value, 255)), bits)
+
+
+def _below(e: Emitter, count: Any, bits: int) -> Any:
+    """Ones in so many low places, all of them from the width on."""
+    builder = e.builder
+    over = builder.icmp_unsigned(">=", count, lanes.like(count, bits))
+    safe = builder.select(over, lanes.like(count, 0), count)
+    ones = builder.sub(builder.shl(lanes.like(safe, 1), safe), lanes.like(safe, 1))
+    return builder.select(over, lanes.like(ones, -1), ones)
+
+
+@lanewise("integer", "bfe")
+def extract(e: Emitter, made: Instruction, a: Any, b: Any, c: Any) -> Any:
+    """A field of a, with its highest bit, or a's beyond the width, above it when signed."""
+    builder, bits = e.builder, made.type.bits
+    place, length = _field(e, b, bits), _field(e, c, bits)
+    over = builder.icmp_unsigned(">=", place, lanes.like(place, bits))
+    safe = builder.select(over, lanes.like(place, 0), place)
+    moved = builder.select(over, lanes.like(a, 0), builder.lshr(a, safe))
+    mask = _below(e, length, bits)
+    value = builder.and_(moved, mask)
+    if not made.type.signed:
+        return value
+    last = builder.sub(builder.add(place, length), lanes.like(place, 1))
+    beyond = builder.icmp_unsigned(">=", last, lanes.like(last, bits))
+    last = builder.select(beyond, lanes.like(last, bits - 1), last)
+    sign = builder.ashr(
+        builder.shl(a, builder.sub(lanes.like(last, bits - 1), last)), lanes.like(a, bits - 1)
+    )
+    # Above the width the field's bits are the sign too.
+    room = builder.select(over, lanes.like(a, 0), builder.sub(lanes.like(place, bits), place))
+    known = builder.and_(mask, _below(e, room, bits))
+    full = builder.or_(builder.and_(moved, known), builder.and_(sign, builder.not_(known)))
+    none = builder.icmp_unsigned("==", length, lanes.like(length, 0))
+    return builder.select(none, lanes.like(full, 0), full)
+
+
+@lanewise("integer", "bfi")
+def insert(e: Emitter, made: Instruction, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """A field of b replaced by a's low bits; what is beyond the width is left away."""
+    builder, bits = e.builder, made.type.bits
+    place, length = _field(e, c, bits), _field(e, d, bits)
+    over = builder.icmp_unsigned(">=", place, lanes.like(place, bits))
+    safe = builder.select(over, lanes.like(place, 0), place)
+    mask = builder.shl(_below(e, length, bits), safe)
+    value = builder.or_(
+        builder.and_(b, builder.not_(mask)), builder.and_(builder.shl(a, safe), mask)
+    )
+    return builder.select(over, b, value)
+
+
+@lanewise("integer", "prmt")
+def permute(e: Emitter, made: Instruction, a: Any, b: Any, c: Any) -> Any:
+    """Four bytes of the eight of b:a, or the sign of one in all its bits."""
+    builder = e.builder
+    low, high = (lanes.resized(builder, value, 64) for value in (a, b))
+    both = builder.or_(builder.shl(high, lanes.like(high, 32)), low)
+    result = lanes.like(a, 0)
+    for byte in range(4):
+        chosen = builder.lshr(c, lanes.like(c, 4 * byte))
+        count = builder.shl(builder.and_(chosen, lanes.like(c, 7)), lanes.like(c, 3))
+        moved = builder.lshr(both, lanes.resized(builder, count, 64))
+        value = builder.and_(lanes.resized(builder, moved, 32), lanes.like(a, 255))
+        sign = builder.icmp_unsigned(
+            "!=", builder.and_(value, lanes.like(a, 128)), lanes.like(a, 0)
+        )
+        signed = builder.select(sign, lanes.like(a, 255), lanes.like(a, 0))
+        repeats = builder.icmp_unsigned(
+            "!=", builder.and_(chosen, lanes.like(c, 8)), lanes.like(c, 0)
+        )
+        value = builder.select(repeats, signed, value)
+        result = builder.or_(result, builder.shl(value, lanes.like(value, 8 * byte)))
+    return result

@@ -34,6 +34,7 @@ FORMS = (
         cvt rnd=$RND ftz? sat T=f32 U=f64                    : d = a:U
         cvt rnd=rn ftz? T=f16 U=f32                          : d = a:U
         cvt rnd=rn T=bf16 U=f32                              : d = a:U
+        cvt rnd=rn pair=f16x2|bf16x2 U=f32                   : d:b32 = a:U, b:U
         cvt ftz? sat? T=f32 U=f16                            : d = a:U
         cvt irnd=$IRND ftz? sat? T=f32 U=f32                 : d = a:U
         cvt ftz sat? T=f32 U=f32                             : d = a:U

@@ -41,12 +41,14 @@ FORMS = (
         mad rnd=$RND T=f64                  : d = a, b, c
         div rnd=$RND T=f64                  : d = a, b
         rcp rnd=$RND T=f64                  : d = a
+        rcp approx ftz T=f64                : d = a
         sqrt rnd=$RND T=f64                 : d = a
         rsqrt approx T=f64                  : d = a
         min T=f64                           : d = a, b
         max T=f64                           : d = a, b
         abs T=f64                           : d = a
         neg T=f64                           : d = a
+        copysign T=f32|f64                  : d = a, b
         """,
         lanewise=True,
         words=WORDS,

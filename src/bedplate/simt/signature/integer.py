@@ -38,6 +38,9 @@ FORMS = forms(
     popc T=b32|b64                      : d:u32 = a
     clz T=b32|b64                       : d:u32 = a
     brev T=b32|b64                      : d = a
+    bfe T=$WORD                         : d = a, b:u32, c:u32
+    bfi T=b32|b64                       : d = a, b, c:u32, e:u32
+    prmt T=b32                          : d = a, b, c
     bfind shiftamt? T=$WORD             : d:u32 = a
     """,
     lanewise=True,
