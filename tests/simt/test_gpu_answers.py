@@ -124,3 +124,24 @@ def test_a_saturation_without_effect(machine: Machine, refused: str, near: str) 
     text = f"{fuzz.HEAD}.visible .entry k() {{\n.reg .b64 %a<2>;\n{refused} %a0, %a1;\nret;\n}}"
     with pytest.raises(PtxUnsupported, match=f"the nearest form is {near}$"):
         machine.load(text)
+
+
+@pytest.mark.parametrize("kind", ["u16", "s16", "u32", "s32", "u64", "s64"])
+def test_a_remainder_by_zero_is_all_ones(kind: str) -> None:
+    """The ISA leaves it open; this is what an H200 gives, and both engines."""
+    bits = int(kind[1:])
+    register = {16: "h", 32: "r", 64: "d"}[bits]
+    text = (
+        ".version 8.0\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .u64 p, .param .u64 q)\n{\n"
+        ".reg .b16 %h<3>;\n.reg .b32 %r<3>;\n.reg .b64 %d<5>;\n"
+        "ld.param.u64 %d3, [p];\nld.param.u64 %d4, [q];\n"
+        f"ld.global.{kind} %{register}1, [%d3];\nmov.b{bits} %{register}2, 0;\n"
+        f"rem.{kind} %{register}1, %{register}1, %{register}2;\n"
+        f"st.global.{kind} [%d4], %{register}1;\nret;\n}}\n"
+    )
+    word = np.dtype(f"{'i' if kind[0] == 's' else 'u'}{bits // 8}")
+    with Machine(threads=1, memory=1 << 20) as machine:
+        x, y = machine.array(np.array([5], word)), machine.array(np.zeros(1, word))
+        verify(machine.load(text)["k"], 1, 1, (x, y))
+        assert y.numpy().view(f"u{bits // 8}")[0] == (1 << bits) - 1

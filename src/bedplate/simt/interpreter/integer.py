@@ -51,11 +51,11 @@ def multiply_add(made: Instruction, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 
 @evaluates("integer", "div", "rem")
 def divide(made: Instruction, a: Lanes, b: Lanes) -> Lanes:
-    """Toward zero; by zero all ones, and the dividend as remainder."""
+    """Toward zero; by zero all ones, also as remainder, which is an H200's answer."""
 
     def one(x: int, y: int) -> int:
         if y == 0:
-            return -1 if made.opcode == "div" else x
+            return -1
         quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
         return quotient if made.opcode == "div" else x - quotient * y
 

@@ -1,7 +1,7 @@
 """Integers: every result is the ISA's, also where LLVM's operation is undefined.
 
-Shifts by the width or more clamp, division by zero gives all ones (its remainder the
-dividend), and the most negative number over -1 wraps; inactive lanes cannot trap either.
+Shifts by the width or more clamp, division by zero gives all ones, its remainder
+too, and the most negative number over -1 wraps; inactive lanes cannot trap either.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def divide(e: Emitter, made: Instruction, a: Any, b: Any) -> Any:
         value = (builder.sdiv if dividing else builder.srem)(a, safe)
         turned = builder.neg(a) if dividing else lanes.like(a, 0)
         value = builder.select(minus, turned, value)
-    return builder.select(zero, lanes.like(a, -1) if dividing else a, value)
+    return builder.select(zero, lanes.like(a, -1), value)
 
 
 @lanewise("integer", "abs")
