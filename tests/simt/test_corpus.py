@@ -8,9 +8,15 @@ import pytest
 from benchmarks.simt.corpus.score import TEXTS, Launch, launches, try_launch
 
 NEWEST = [launch for launch in launches() if launch.arch in ("sm_90", "sm_90a")]
+EVERY = 4
+"""Of the launches, which are in the order of their compilers, as many run each time."""
+SLICE = [
+    pytest.param(launch, id=launch.name, marks=[pytest.mark.soak] if place % EVERY else [])
+    for place, launch in enumerate(NEWEST)
+]
 
 
-@pytest.mark.parametrize("launch", NEWEST, ids=lambda launch: launch.name)
+@pytest.mark.parametrize("launch", SLICE)
 def test_launch(launch: Launch) -> None:
     """Right on the fast machine; `score` also compares the engines."""
     outcome = try_launch(launch, both=False)

@@ -138,6 +138,7 @@ def test_an_approximation_outside_its_bound_is_found() -> None:
     assert device.bound(told, right)[0] == "outside"
 
 
+@pytest.mark.soak
 def test_patterns_against_a_table_of_the_profiler(tmp_path: Path) -> None:
     """Rows of ncu's CSV are read, and one count that is off is found."""
     patterns.generate(tmp_path)

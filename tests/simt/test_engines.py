@@ -13,9 +13,14 @@ from bedplate.simt.lowering.base import LANEWISE
 PIECE = 24
 """Instructions of one kernel: LLVM's time grows faster than their number."""
 ALL = list(forms.lanewise())
+STARTS = [
+    pytest.param(start, marks=[pytest.mark.soak] if start // PIECE % 2 else [])
+    for start in range(0, len(ALL), PIECE)
+]
+"""Half of the pieces run each time; `verify` of every form is a campaign of its own too."""
 
 
-@pytest.mark.parametrize("start", range(0, len(ALL), PIECE))
+@pytest.mark.parametrize("start", STARTS)
 def test_every_lanewise_form(machine: Machine, start: int) -> None:
     """Hard operands, four blocks of 32 lanes each."""
     text, operands = forms.kernel(ALL[start : start + PIECE])

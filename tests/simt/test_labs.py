@@ -140,7 +140,18 @@ def prepared(machine: Machine, name: str) -> tuple[Any, Any, Arrays]:
     return made, request, values
 
 
-@pytest.mark.parametrize("name", KERNELS)
+def first_of_each() -> list[Any]:
+    """One kernel of each lab; the others in `make soak`."""
+    seen: set[str] = set()
+    names: list[Any] = []
+    for name in KERNELS:
+        lab = name.partition("/")[0]
+        names.append(pytest.param(name, marks=pytest.mark.soak) if lab in seen else name)
+        seen.add(lab)
+    return names
+
+
+@pytest.mark.parametrize("name", first_of_each())
 def test_a_lab(machine: Machine, name: str) -> None:
     """Right as numpy says, with the numbers of the lesson."""
     right, lesson = KERNELS[name]
@@ -153,18 +164,7 @@ def test_a_lab(machine: Machine, name: str) -> None:
     assert found == lesson
 
 
-def slow_but_first() -> list[Any]:
-    """One kernel of each lab; the others in `make soak`."""
-    seen: set[str] = set()
-    names: list[Any] = []
-    for name in KERNELS:
-        lab = name.partition("/")[0]
-        names.append(pytest.param(name, marks=pytest.mark.soak) if lab in seen else name)
-        seen.add(lab)
-    return names
-
-
-@pytest.mark.parametrize("name", slow_but_first())
+@pytest.mark.parametrize("name", first_of_each())
 def test_the_reference_agrees_on_a_lab(machine: Machine, name: str) -> None:
     """It has the same bits and the same counts."""
     kernel, request, values = prepared(machine, name)
