@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bedplate.simt.api import Machine
 
 KERNELS = Path(__file__).parent / "kernels"
+
+
+def sliced(names: Iterable[Any], every: int) -> list[Any]:
+    """Parameters of which one in `every` runs each time, and the others in `make soak`."""
+    return [
+        pytest.param(name, marks=[pytest.mark.soak] if place % every else [])
+        for place, name in enumerate(names)
+    ]
 
 
 @pytest.fixture

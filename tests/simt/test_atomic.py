@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.simt.conftest import sliced
 from tests.simt.texts import head, whole
 
 from bedplate.simt.api import Machine, verify
@@ -45,7 +46,7 @@ def operation(name: str, space: str, address: str) -> list[str]:
     return [*lines, f"st.global.b{key.removeprefix('f')} [%rd4], {result};"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sliced(CASES, 2))
 def test_both_engines(machine: Machine, name: str) -> None:
     """In global memory, and in shared memory from its junk, by a part of the lanes."""
     lines = ["setp.lt.u32 %p1, %r1, 40;", *operation(name, "global", "%rd1")]

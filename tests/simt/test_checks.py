@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tests.simt.conftest import sliced
 
 from bedplate.simt.api import (
     Checked,
@@ -105,7 +106,7 @@ def test_a_seeded_bug(bugs: LoadedModule, name: str) -> None:
     assert checked.bad
 
 
-@pytest.mark.parametrize("name", CLEAN)
+@pytest.mark.parametrize("name", sliced(CLEAN, 3))
 def test_a_clean_kernel(clean: LoadedModule, name: str) -> None:
     """No error, no warning."""
     checked = examine(clean[name], CLEAN_LAUNCHES.get(name, (2, 64)))

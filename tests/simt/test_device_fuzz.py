@@ -71,6 +71,7 @@ def _run(folder: Path) -> dict[str, int]:
         return device.fuzz(cuda, folder, folder, 1000)
 
 
+@pytest.mark.soak
 def test_equal_results_are_equal(folder: Path) -> None:
     """Each form has a verdict, and approximate ones a bound."""
     counted = _run(folder)

@@ -14,10 +14,10 @@ PIECE = 24
 """Instructions of one kernel: LLVM's time grows faster than their number."""
 ALL = list(forms.lanewise())
 STARTS = [
-    pytest.param(start, marks=[pytest.mark.soak] if start // PIECE % 2 else [])
+    pytest.param(start, marks=[pytest.mark.soak] if start // PIECE % 4 else [])
     for start in range(0, len(ALL), PIECE)
 ]
-"""Half of the pieces run each time; `verify` of every form is a campaign of its own too."""
+"""A quarter of the pieces run each time; `verify` of every form is a campaign of its own too."""
 
 
 @pytest.mark.parametrize("start", STARTS)

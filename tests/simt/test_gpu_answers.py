@@ -74,7 +74,14 @@ cvt.rzi.u16.f32 ffc00000 : 0000
 """
 
 
-@pytest.mark.parametrize("text", [FLUSHED, PAYLOADS, WHOLE], ids=["flushed", "payloads", "whole"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(FLUSHED, id="flushed"),
+        pytest.param(PAYLOADS, id="payloads", marks=pytest.mark.soak),
+        pytest.param(WHOLE, id="whole"),
+    ],
+)
 def test_answers(machine: Machine, text: str) -> None:
     """All rows of a form in the lanes of one warp."""
     rows: dict[str, list[tuple[list[int], int]]] = {}

@@ -132,7 +132,9 @@ def test_both_engines_print_the_same(text: str, kernel: str) -> None:
     assert verified.registers > 100
 
 
-@pytest.mark.parametrize("place", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    "place", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 2, 3))]
+)
 def test_engines_that_print_differently_are_found(
     monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:

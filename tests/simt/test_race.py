@@ -134,7 +134,7 @@ def by_pairs(steps: list[Step]) -> set[int]:
     return found
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(STEPS)
 def test_against_all_pairs(steps: list[Step]) -> None:
     """Every byte that races is found, and no other."""

@@ -145,7 +145,7 @@ def test_adversarial_shows_a_sum_without_sync() -> None:
 
 @pytest.mark.parametrize("schedule", ["ipdom", "adversarial"])
 @pytest.mark.parametrize(
-    "seed", [1, 2, *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 100))]
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 100))]
 )
 def test_results_do_not_depend_on_the_schedule(schedule: Any, seed: int) -> None:
     """Random control flow without communication, with barriers, in partial warps."""
