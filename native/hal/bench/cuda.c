@@ -1,15 +1,19 @@
+// clang-format off
 /*
  * bedplate_hal_bench_cuda BACKEND PTX ROUNDS: what the HAL adds to the CUDA driver, from C.
  *
  * Both sides run in this process, on one context, with the same kernel, interleaved in every round.
- * Prints `name value` lines, at least one per round and quantity; `_native` is the driver called
- * directly: call_N         ns per launch to hand over N launches, nothing waited for rate_N ns per
- * launch for 1,280 launches in batches of N, until the last is done signal_1       the same with a
- * signal behind every launch (native: an event, and a word) round_trip     ns for one launch, until
- * the host knows that it is done copy_*         GB/s of one large copy, until it is done graph_node
- * ns per node of a graph of 1,000 launches, until it is done query          ns for a look at a
- * timeline that is there (native: an event) benchmarks/hal/cuda.py turns them into measurements.
+ * Prints `name value` lines, one or more per round and quantity; `_native` is the driver itself:
+ *   call_N         ns per launch to hand over N launches, nothing waited for
+ *   rate_N         ns per launch for 1,280 launches in batches of N, until the last is done
+ *   signal_1       the same with a signal behind every launch (native: an event, and a word)
+ *   round_trip     ns for one launch, until the host knows that it is done
+ *   copy_*         GB/s of one large copy, until it is done
+ *   graph_node     ns per node of a graph of 1,000 launches, until it is done
+ *   query          ns for a look at a timeline that is there (native: an event)
+ * benchmarks/hal/cuda.py turns them into measurements.
  */
+// clang-format on
 #include "../cuda/driver.h"
 #include "bedplate/hal_loader.h"
 

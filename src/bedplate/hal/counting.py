@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from bedplate.hal import abi
 from bedplate.hal.errors import InvalidArgument
 from bedplate.hal.native import ffi
 
@@ -43,6 +44,7 @@ STEADY = frozenset(
 """Calls that neither make nor give back anything."""
 
 _one = threading.Lock()
+_counts = threading.Lock()
 
 
 @contextmanager
@@ -84,7 +86,8 @@ def _counting(name: str, table: Any, seen: Counter[str], kept: list[Any]) -> Any
         label = f"{name}.{field}"
         if facts.type.kind != "function" or function == ffi.NULL or label in STEADY:
             continue
-        callback = ffi.callback(facts.type, _counter(label, function, seen))
+        # What the caller hears when the count itself is interrupted: nothing was done.
+        callback = ffi.callback(facts.type, _counter(label, function, seen), error=abi.BP_INTERNAL)
         kept.append(callback)
         setattr(copy, field, callback)
     return copy
@@ -92,7 +95,8 @@ def _counting(name: str, table: Any, seen: Counter[str], kept: list[Any]) -> Any
 
 def _counter(label: str, function: Any, seen: Counter[str]) -> Any:
     def count(*words: Any) -> Any:
-        seen[label] += 1
+        with _counts:
+            seen[label] += 1
         return function(*words)
 
     return count
