@@ -3,8 +3,8 @@
 One host thread runs one block at a time, its warps in turn, each until it waits or ends.
 When all wait, a barrier whose threads have all arrived lets its warps go on; threads that
 ended do not count. If no barrier can be completed the block can never end: a fault, not a
-hang. Shared memory begins each block with the same junk, so that a kernel that relies on
-its being zero fails every time.
+hang. Shared and local memory begin each block with the same junk, so that a kernel that
+relies on their being zero fails every time.
 """
 
 from __future__ import annotations
@@ -156,6 +156,10 @@ class _Launch:
             fill,
             [self.memory, ir.Constant(I8, JUNK), self.shared_bytes, ir.Constant(I1, 0)],
         )
+        if self.local_bytes:
+            warps = builder.zext(self.warps, I64)
+            size = builder.mul(warps, ir.Constant(I64, LANES * self.local_bytes))
+            builder.call(fill, [self.local, ir.Constant(I8, JUNK), size, ir.Constant(I1, 0)])
         zero = ir.Constant(I32, 0)
         if not self.warp.barriers:
             self.loop(zero, self.warps, self._start_and_run)

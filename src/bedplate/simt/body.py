@@ -15,6 +15,7 @@ from bedplate.simt.scalar import SCALARS
 from bedplate.simt.scope import SPACES, Scope
 
 if TYPE_CHECKING:
+    from bedplate.simt.module import Variable
     from bedplate.simt.parser import Parser
 
 DEEPEST = 64
@@ -80,18 +81,34 @@ class Body:
         elif word.text in SPACES:
             for variable in parser.read_variables(word.text, False):
                 made = variable
+                unique = f"{parser.name_of_function}@{variable.name}@{len(parser.variables)}"
                 if word.text == "param":
                     # One name serves each call of a function: their places must differ.
-                    unique = f"{parser.name_of_function}@{variable.name}@{len(parser.variables)}"
                     made = replace(variable, name=unique, space="local")
+                elif self._is_taken(variable):
+                    made = replace(variable, name=unique)
                 parser.scopes[-1].variables[variable.name] = made
                 parser.variables.append(made)
+                parser.names.add(made.name)
         elif word.text == "loc":
             self._location()
         elif word.text == "pragma":
             parser.past_semicolon()
         else:
             parser.fail(f"the directive .{word.text} is not supported", word.place)
+
+    def _is_taken(self, variable: Variable) -> bool:
+        """Whether the name is another variable's, in a scope around or of its own.
+
+        Functions become a part of their callers, and what lies in global or constant memory
+        is there once for all kernels; shared and local memory are each kernel's own.
+        """
+        parser = self.parser
+        if not parser.in_entry or variable.space in ("global", "const"):
+            return not parser.in_entry or variable.name in parser.names
+        return variable.name in parser.scopes[0].variables or any(
+            variable.name == known.name for known in parser.variables
+        )
 
     def _location(self) -> None:
         parser = self.parser

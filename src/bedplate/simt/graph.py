@@ -222,7 +222,8 @@ def _ordered(blocks: list[Block]) -> tuple[list[Block], dict[int, frozenset[int]
     for old in order:
         block = by_index[old]
         block.index = number[old]
-        block.follow = number[block.follow]
+        # What follows a trap may be reached by nobody.
+        block.follow = number.get(block.follow, EXIT)
         block.target = None if block.target is None else number[block.target]
         result.append(block)
     named = {

@@ -103,10 +103,17 @@ def _check_space(
             parser.fail(f"{name} names {variable.name}, which is .{variable.space}", place)
         if space == "param" and name.startswith("st"):
             parser.fail(f"{name} writes to the parameter {variable.name} of a kernel", place)
-        if space == "param" and not 0 <= address.offset < variable.size:
+        if space == "param" and not 0 <= address.offset <= variable.size - _bytes(name):
             parser.fail(f"{name} reads beyond the parameter {variable.name}", place)
     elif space == "param":
         parser.fail(f"{name} takes the name of a parameter", place)
+
+
+def _bytes(name: str) -> int:
+    """Of all that a load such as `ld.param.v4.u64` takes."""
+    parts = name.split(".")
+    count = next((int(part[1:]) for part in parts if part in ("v2", "v4", "v8")), 1)
+    return count * int(parts[-1].lstrip("abcdefghijklmnopqrstuvwxyz")) // 8
 
 
 def _guard(parser: Parser) -> Guard:

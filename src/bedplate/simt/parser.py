@@ -51,6 +51,9 @@ class Parser:
         self.source: SourceLine | None = None
         self.registers: list[Register] = []
         self.variables: list[Variable] = []
+        self.in_entry = False
+        # Of all variables of the text, as they are told apart.
+        self.names: set[str] = set()
         self.functions: dict[str, Function] = {}
         self.name_of_function = ""
 
@@ -190,6 +193,7 @@ class Parser:
         elif word.text in SPACES:
             for variable in self.read_variables(word.text, external):
                 self.scopes[0].variables[variable.name] = variable
+                self.names.add(variable.name)
         else:
             self.fail(f".{word.text} cannot stand there", word.place)
 
@@ -276,7 +280,7 @@ class Parser:
     # Functions.
 
     def _function(self, word: Word, external: bool) -> None:
-        entry = word.text == "entry"
+        entry = self.in_entry = word.text == "entry"
         self.scopes.append(Scope())
         self.registers, self.variables, self.source = [], [], None
         results: list[Variable] = []

@@ -168,7 +168,7 @@ class WarpState:
             np.zeros(LANES, "?" if r.type.kind == "pred" else f"u{r.type.bytes}")
             for r in graph.function.registers
         ]
-        self.local = np.zeros((LANES, self.grid.places.local_bytes), np.uint8)
+        self.local = np.full((LANES, self.grid.places.local_bytes), JUNK, np.uint8)
         self.specials = self._specials()
 
     def _specials(self) -> dict[str, Lanes]:
