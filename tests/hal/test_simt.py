@@ -102,13 +102,6 @@ def device() -> Iterator[Device]:
 
 
 @pytest.fixture
-def queue(device: Device) -> Iterator[Queue]:
-    """A queue of it."""
-    with device.queue() as opened:
-        yield opened
-
-
-@pytest.fixture
 def module(device: Device) -> Module:
     """The kernels of this file."""
     return device.load_module("ptx", KERNELS.encode())

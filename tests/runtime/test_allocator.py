@@ -391,9 +391,9 @@ def test_numbers_that_fit_nowhere_are_refused_by_name() -> None:
     """Not as an overflow of the foreign call."""
     with NumbersAllocator(64 * MIB) as memory:
         stream = memory.stream()
-        with pytest.raises(OptionsInvalid, match="limit of -1"):
+        with pytest.raises(OptionsInvalid, match="a limit is -1"):
             memory.pool("kv").limit(-1)
-        with pytest.raises(OptionsInvalid, match="value of -1"):
+        with pytest.raises(OptionsInvalid, match="value is -1"):
             stream.advance(-1)
         empty = memory.pool("kv").allocate(0, stream)
         empty.used_on(memory.stream())

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from bedplate.core.metrics import Histogram
 from bedplate.hal.api import Buffer, Device, Range, Timeline
 from bedplate.runtime.errors import OptionsInvalid, SteadyStateViolation
+from bedplate.runtime.limits import UINT64, within
 from bedplate.runtime.native import check, ffi, library
 from bedplate.runtime.stats import PoolStats, read
 
@@ -38,12 +39,6 @@ _SEALS = {"open": 0, "count": 1, "refuse": 2}
 Seal = Literal["open", "count", "refuse"]
 
 
-def _word(value: int, what: str) -> None:
-    """Refuse what is no number of 64 bits."""
-    if not 0 <= value < 1 << 64:
-        raise OptionsInvalid(f"{what} of {value}", remedy="use 0 to 2^64 - 1")
-
-
 class Stream:
     """Work in order on a timeline; belongs to the thread that made it."""
 
@@ -56,7 +51,7 @@ class Stream:
 
     def advance(self, value: int) -> None:
         """The work submitted so far will move the timeline to `value`. It never goes back."""
-        _word(value, "a timeline's value")
+        within("a timeline's value", value, 0, UINT64)
         check(library().bp_runtime_stream_advance(self._memory.native, self.number, value))
 
     def close(self) -> None:
@@ -165,7 +160,7 @@ class Pool:
 
     def limit(self, bytes: int) -> None:
         """What it may hold from the device at most; 0 for no limit."""
-        _word(bytes, "a limit")
+        within("a limit", bytes, 0, UINT64)
         check(library().bp_runtime_quota(self._memory.native, self.number, bytes))
 
     def stats(self) -> PoolStats:

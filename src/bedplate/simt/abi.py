@@ -12,6 +12,9 @@ import ctypes
 from ctypes import Structure, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
 from enum import IntEnum
 
+JUNK = 0xA5
+"""The byte that memory holds before anything was written to it, or after it was given back."""
+
 GLOBAL_BASE = 0x7F00_0000_0000
 """Where the machine's own memory begins; device addresses are the same on every run."""
 SHARED_BASE = 0x0100_0000_0000

@@ -21,7 +21,6 @@ from bedplate.simt.plan import WarpFunction
 from bedplate.simt.scalar import LANES
 from bedplate.simt.structure import field_place
 
-JUNK = 0xA5
 """Byte that fills shared memory; as a float it is about -2.9e-16, as an index far away."""
 BARRIERS = 16
 """Barriers of a block, for every architecture."""
@@ -154,12 +153,12 @@ class _Launch:
         )
         builder.call(
             fill,
-            [self.memory, ir.Constant(I8, JUNK), self.shared_bytes, ir.Constant(I1, 0)],
+            [self.memory, ir.Constant(I8, abi.JUNK), self.shared_bytes, ir.Constant(I1, 0)],
         )
         if self.local_bytes:
             warps = builder.zext(self.warps, I64)
             size = builder.mul(warps, ir.Constant(I64, LANES * self.local_bytes))
-            builder.call(fill, [self.local, ir.Constant(I8, JUNK), size, ir.Constant(I1, 0)])
+            builder.call(fill, [self.local, ir.Constant(I8, abi.JUNK), size, ir.Constant(I1, 0)])
         zero = ir.Constant(I32, 0)
         if not self.warp.barriers:
             self.loop(zero, self.warps, self._start_and_run)

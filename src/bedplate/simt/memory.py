@@ -28,8 +28,6 @@ ALIGNMENT = 256
 GUARD = 256
 """Bytes before each allocation that belong to none, so that the end of one is not the
 beginning of the next and checks see who went too far."""
-JUNK = 0xA5
-"""Fills what is freed, so that a use after free is seen."""
 DEFAULT_BYTES = 16 << 30
 """Address space that the machine reserves; not memory."""
 _NORESERVE = 0x4000
@@ -120,7 +118,7 @@ class Memory:
         size = max(-(-asked // ALIGNMENT), 1) * ALIGNMENT
         self.written.pop(address, None)
         start = address - abi.GLOBAL_BASE
-        self.bytes[start : start + size] = JUNK
+        self.bytes[start : start + size] = abi.JUNK
         self._free.setdefault(size, []).append(address)
 
     def freed(self) -> list[tuple[int, int]]:

@@ -114,7 +114,7 @@ global:
     return inside + {"shared": shared, "local": local}.get(space, global_)
 
 
-_NEXT_LANE = """  %none = icmp eq i32 %left, 0
+NEXT_LANE = """  %none = icmp eq i32 %left, 0
   br i1 %none, label %done, label %turn
 turn:
   %narrow = call i32 @llvm.cttz.i32(i32 %left, i1 false)
@@ -145,7 +145,7 @@ entry:
 {halves}
 head:
   %left = phi i32 {start}, [ %rest, %found ]
-{_NEXT_LANE}  %address = load i64, ptr %p
+{NEXT_LANE}  %address = load i64, ptr %p
   %rest0 = and i64 %address, {bytes_ - 1}
   %aligned = icmp eq i64 %rest0, 0
   br i1 %aligned, label %find, label %fault
@@ -342,7 +342,7 @@ entry:
   br label %head
 head:
   %left = phi i32 [ %mask, %entry ], [ %rest, %turn ]
-{_NEXT_LANE}  %number = load i64, ptr %p
+{NEXT_LANE}  %number = load i64, ptr %p
   %host = inttoptr i64 %number to ptr
 {_moves("store", bits, count, "%host")}
   br label %head

@@ -15,7 +15,7 @@ import numpy as np
 
 from bedplate.core.launch import Triple
 from bedplate.simt import abi
-from bedplate.simt.block import BARRIERS, JUNK
+from bedplate.simt.block import BARRIERS
 from bedplate.simt.compiler import Places
 from bedplate.simt.graph import EXIT, Block, Graph
 from bedplate.simt.interpreter.base import EVALUATES, EXECUTES, Lanes
@@ -104,7 +104,7 @@ class BlockState:
     def __post_init__(self) -> None:
         grid = self.grid
         shared = grid.places.shared_bytes + grid.dynamic_shared
-        self.shared = np.full(shared, JUNK, np.uint8)
+        self.shared = np.full(shared, abi.JUNK, np.uint8)
         self.parameters = np.frombuffer(grid.parameters, np.uint8)
         wide, high, _ = grid.shape
         rest = self.number // wide
@@ -168,7 +168,7 @@ class WarpState:
             np.zeros(LANES, "?" if r.type.kind == "pred" else f"u{r.type.bytes}")
             for r in graph.function.registers
         ]
-        self.local = np.full((LANES, self.grid.places.local_bytes), JUNK, np.uint8)
+        self.local = np.full((LANES, self.grid.places.local_bytes), abi.JUNK, np.uint8)
         self.specials = self._specials()
 
     def _specials(self) -> dict[str, Lanes]:

@@ -18,7 +18,7 @@ from bedplate.simt.lanes import I32
 from bedplate.simt.lowering.base import lowers
 from bedplate.simt.module import Instruction, Register
 from bedplate.simt.resolve import faulted_unless
-from bedplate.simt.routine import find
+from bedplate.simt.routine import NEXT_LANE, find
 from bedplate.simt.scalar import SCALARS
 
 
@@ -141,15 +141,7 @@ entry:
   br label %head
 head:
   %left = phi i32 [ %mask, %entry ], [ %rest, %next ]
-  %none = icmp eq i32 %left, 0
-  br i1 %none, label %done, label %turn
-turn:
-  %narrow = call i32 @llvm.cttz.i32(i32 %left, i1 false)
-  %less = sub i32 %left, 1
-  %rest = and i32 %left, %less
-  %lane = zext i32 %narrow to i64
-  %p = getelementptr i64, ptr %where, i64 %lane
-  %format = load i64, ptr %p
+{NEXT_LANE}  %format = load i64, ptr %p
   %result = getelementptr i32, ptr %data, i64 %lane
   %null = icmp eq i64 %format, 0
   br i1 %null, label %nothing, label %parse
